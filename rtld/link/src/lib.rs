@@ -1,0 +1,2 @@
+//! Placeholder until the crate is written.
+#![cfg_attr(not(test), no_std)]
