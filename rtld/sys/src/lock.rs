@@ -1,0 +1,50 @@
+//! A mutual-exclusion word on futex(2). It knows nothing of signals: who may hold it is decided elsewhere.
+
+use crate::call::call;
+use core::sync::atomic::{AtomicU32, Ordering};
+use linux_raw_sys::general as kernel;
+
+const FREE: u32 = 0;
+const HELD: u32 = 1;
+const CONTENDED: u32 = 2;
+
+/// A lock without an owner or a queue of its own; the kernel wakes one waiter at a time.
+#[derive(Debug, Default)]
+pub struct Futex(AtomicU32);
+
+impl Futex {
+    /// A free lock.
+    pub const fn new() -> Futex {
+        Futex(AtomicU32::new(FREE))
+    }
+
+    /// Takes the lock if it is free.
+    pub fn try_acquire(&self) -> bool {
+        self.0.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    /// Takes the lock, sleeping while another thread holds it.
+    pub fn acquire(&self) {
+        if self.try_acquire() {
+            return;
+        }
+        while self.0.swap(CONTENDED, Ordering::Acquire) != FREE {
+            self.wait(CONTENDED);
+        }
+    }
+
+    /// Gives the lock back. Only its holder may.
+    pub fn release(&self) {
+        if self.0.swap(FREE, Ordering::Release) == CONTENDED {
+            let operation = (kernel::FUTEX_WAKE | kernel::FUTEX_PRIVATE_FLAG) as usize;
+            // SAFETY: the word lives as long as self; FUTEX_WAKE writes nothing.
+            let _ = unsafe { call(kernel::__NR_futex, [self.0.as_ptr() as usize, operation, 1, 0, 0, 0]) };
+        }
+    }
+
+    fn wait(&self, expected: u32) {
+        let operation = (kernel::FUTEX_WAIT | kernel::FUTEX_PRIVATE_FLAG) as usize;
+        // SAFETY: the word lives as long as self; FUTEX_WAIT reads it. Any return means: look again.
+        let _ = unsafe { call(kernel::__NR_futex, [self.0.as_ptr() as usize, operation, expected as usize, 0, 0, 0]) };
+    }
+}
