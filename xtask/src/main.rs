@@ -1,2 +1,89 @@
-//! Placeholder.
-fn main() {}
+//! `cargo xtask`: what cargo cannot do by itself. Owns the command line and its exit codes: 0 all right, 1 something failed,
+//! 2 cannot run. The work lies in one file a command.
+
+mod artifact;
+mod suites;
+
+use clap::{Parser, Subcommand};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Builds, runs, tests and measures ld-elf.so.1.
+#[derive(Parser)]
+#[command(name = "cargo xtask", version, about, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Build target/release/ld-elf.so.1 and target/release/rtld
+    Build,
+    /// Build, then run a program on the loader (python3 printing hello unless given)
+    Run {
+        /// The program and its arguments
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        program: Vec<String>,
+    },
+    /// Build, then run the unit tests and the suites (or only the suites named)
+    Test {
+        /// Suites by name; `unit` is the unit tests
+        suites: Vec<String>,
+        /// Test this loader in place of the artifact
+        #[arg(long, value_name = "PATH")]
+        loader: Option<PathBuf>,
+        /// List the suites and stop
+        #[arg(long)]
+        list: bool,
+    },
+    /// Not there yet: comes with a later issue
+    Soak,
+    /// Not there yet: comes with a later issue
+    Mutants,
+    /// Not there yet: comes with a later issue
+    Kernel,
+    /// Not there yet: comes with a later issue
+    Compat,
+    /// Not there yet: comes with a later issue
+    Install,
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().command {
+        Task::Build => artifact::build().map(|_| true),
+        Task::Run { program } => artifact::run(program),
+        Task::Test { list: true, .. } => {
+            suites::list();
+            Ok(true)
+        }
+        Task::Test {
+            suites,
+            loader,
+            list: false,
+        } => suites::run(&suites, loader.as_deref()),
+        Task::Soak => return later("soak"),
+        Task::Mutants => return later("mutants"),
+        Task::Kernel => return later("kernel"),
+        Task::Compat => return later("compat"),
+        Task::Install => return later("install"),
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn later(command: &str) -> ExitCode {
+    eprintln!("xtask: {command} comes with a later issue");
+    ExitCode::from(2)
+}
+
+/// The workspace's directory.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
