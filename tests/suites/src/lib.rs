@@ -2,7 +2,14 @@
 //! compile, run and report lies in `harness`. A suite may not start a program other than through `harness::Run`, which asserts
 //! that the loader under test is the interpreter.
 
+mod elf_edit;
 pub mod harness;
+mod namespace;
+mod same;
+mod suite_search;
+mod suite_cxx;
+mod suite_lazy;
+mod suite_ifunc;
 
 use harness::{Context, Report};
 
@@ -17,4 +24,9 @@ pub struct Suite {
 }
 
 /// Every suite, in the order in which they run: one line each.
-pub const SUITES: &[Suite] = &[];
+pub const SUITES: &[Suite] = &[
+    Suite { name: "search", summary: "where needed libraries are found, in glibc's order", run: suite_search::run },
+    Suite { name: "cxx", summary: "exceptions, thread-local and static objects of C++ across libraries", run: suite_cxx::run },
+    Suite { name: "lazy", summary: "when functions are bound, and what binding them keeps", run: suite_lazy::run },
+    Suite { name: "ifunc", summary: "indirect functions: after everything else, in every copy", run: suite_ifunc::run },
+];
