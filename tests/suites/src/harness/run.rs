@@ -1,21 +1,16 @@
-//! Running a program on either loader, with proof of which one it was. The child is traced up to its exec stop, where the
-//! kernel has mapped program and interpreter and nothing of either has run; there `/proc/PID/maps` decides, by device and
-//! inode, whether this run shows anything. Owns the environment that children get.
+//! One run of a program on either loader: what is started, with which arguments and environment. How the child is watched,
+//! and the proof of which loader it ran on, lies in `child`. Owns the environment that children get.
 
-use super::{Context, FileIdentity, copy_with_interpreter, interpreter_of, mapped_files};
+use super::child::{Inspect, Traced};
+use super::{Context, Outcome, copy_with_interpreter, interpreter_of};
 use anyhow::{Context as _, bail};
 use nix::sys::ptrace;
-use nix::sys::signal::{Signal, killpg};
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::Pid;
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How the program is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,84 +39,6 @@ pub const WAYS: [(Way, Bind); 4] = [
     (Way::Interpreter, Bind::Lazy),
     (Way::Interpreter, Bind::Now),
 ];
-
-/// How a program ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
-    /// By exit, with this status.
-    Exit(i32),
-    /// By this signal.
-    Signal(i32),
-    /// It ran longer than the limit and was killed.
-    TimedOut,
-}
-
-/// What a run left.
-#[derive(Debug, Clone)]
-pub struct Outcome {
-    /// How it ended.
-    pub status: Status,
-    /// Everything written to standard output.
-    pub stdout: Vec<u8>,
-    /// Everything written to standard error.
-    pub stderr: Vec<u8>,
-    /// The command line, for reports.
-    pub command: String,
-}
-
-impl Outcome {
-    /// Standard output as text, ill-formed bytes replaced.
-    pub fn text(&self) -> String {
-        String::from_utf8_lossy(&self.stdout).into_owned()
-    }
-
-    /// Standard error as text, ill-formed bytes replaced.
-    pub fn error_text(&self) -> String {
-        String::from_utf8_lossy(&self.stderr).into_owned()
-    }
-
-    /// Status, both outputs and the command line, for a failing check.
-    pub fn describe(&self) -> String {
-        format!(
-            "{:?}\nstdout: {}\nstderr: {}\ncommand: {}",
-            self.status,
-            excerpt(&self.stdout),
-            excerpt(&self.stderr),
-            self.command
-        )
-    }
-
-    /// Whether status and both outputs are those of `want`; a failure says where they differ.
-    pub fn same_as(&self, want: &Self) -> Result<(), String> {
-        if self.status == want.status && self.stdout == want.stdout && self.stderr == want.stderr {
-            return Ok(());
-        }
-        Err(format!(
-            "expected {}\ngot      {}",
-            want.describe(),
-            self.describe()
-        ))
-    }
-
-    /// Whether it ended by exit 0; a failure describes it.
-    pub fn succeeded(&self) -> Result<(), String> {
-        if self.status == Status::Exit(0) {
-            Ok(())
-        } else {
-            Err(format!("expected Exit(0)\ngot      {}", self.describe()))
-        }
-    }
-}
-
-/// At most 2000 characters of an output.
-fn excerpt(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    let mut short: String = text.trim_end().chars().take(2000).collect();
-    if short.len() < text.trim_end().len() {
-        short.push_str(" ...");
-    }
-    short
-}
 
 /// One run of a program.
 #[derive(Debug, Clone)]
@@ -251,32 +168,34 @@ impl Run {
 
     /// Runs it to its end. An error means that the run shows nothing: it could not start, or the wrong interpreter was mapped.
     pub fn output(&self, context: &Context) -> anyhow::Result<Outcome> {
+        self.run(context, None)
+    }
+
+    /// As `output`; the program is stopped once more when it exits, with its memory still mapped, and `inspect` gets its process id.
+    pub fn output_inspected(
+        &self,
+        context: &Context,
+        inspect: &mut dyn FnMut(i32) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Outcome> {
+        self.run(context, Some(inspect))
+    }
+
+    fn run(&self, context: &Context, at_exit: Option<Inspect<'_>>) -> anyhow::Result<Outcome> {
         let mut command = self.command(context)?;
         let line = command_line(&command, self.bind);
         let mut child = self.start(&mut command).with_context(|| line.clone())?;
-        let process = Pid::from_raw(i32::try_from(child.id())?);
-        if let Err(error) = self.pass_exec_stop(context, process) {
-            // The group first, then the child itself: before setsid it is in no group of its own.
-            let _ = killpg(process, Signal::SIGKILL);
-            let _ = child.kill();
-            let _ = child.wait();
-            return Err(error.context(line));
-        }
-        let stdout = collect(child.stdout.take());
-        let stderr = collect(child.stderr.take());
-        let status = wait(&mut child, process, self.limit)?;
-        // What a dead program left running holds the pipes open: it gets a moment, then ends with the program.
-        let grace = if status == Status::TimedOut {
-            Duration::ZERO
-        } else {
-            Duration::from_secs(5)
+        let traced = Traced {
+            context,
+            way: self.way,
+            limit: self.limit,
         };
-        let stdout = finish(&stdout, process, grace)?;
-        let stderr = finish(&stderr, process, grace)?;
+        let ended = traced
+            .finish(&mut child, at_exit)
+            .with_context(|| line.clone())?;
         Ok(Outcome {
-            status,
-            stdout,
-            stderr,
+            status: ended.status,
+            stdout: ended.stdout,
+            stderr: ended.stderr,
             command: line,
         })
     }
@@ -384,34 +303,6 @@ impl Run {
         unsafe { command.pre_exec(prepare) };
         Ok(command.spawn()?)
     }
-
-    /// Waits for the exec stop, asserts what is mapped, and lets the child go.
-    fn pass_exec_stop(&self, context: &Context, process: Pid) -> anyhow::Result<()> {
-        match waitpid(process, None)? {
-            WaitStatus::Stopped(_, Signal::SIGTRAP) => {}
-            other => bail!("expected the stop at exec, got {other:?}"),
-        }
-        assert_interpreter(context, process.as_raw(), self.way)?;
-        ptrace::detach(process, None)?;
-        Ok(())
-    }
-}
-
-/// Whether the files mapped at the exec stop are those that this way of starting must show.
-fn assert_interpreter(context: &Context, process: i32, way: Way) -> anyhow::Result<()> {
-    let mapped = mapped_files(process)?;
-    let ours = mapped.contains(&FileIdentity::of(&context.loader)?);
-    let theirs = mapped.contains(&FileIdentity::of(&context.reference)?);
-    match way {
-        Way::Direct | Way::Interpreter if !ours => {
-            bail!("the loader under test is not mapped at exec ({way:?})")
-        }
-        Way::Direct | Way::Interpreter if theirs => bail!("ld-linux is the interpreter ({way:?})"),
-        Way::Reference if ours => {
-            bail!("the loader under test is mapped in a run that shall show ld-linux")
-        }
-        _ => Ok(()),
-    }
 }
 
 /// The environment children start from: the parent's less `LD_*` and `GLIBC_TUNABLES`.
@@ -445,48 +336,4 @@ fn input_file(bytes: &[u8]) -> anyhow::Result<Stdio> {
     file.write_all(bytes)?;
     file.rewind()?;
     Ok(file.into())
-}
-
-/// Reads a pipe to its end in a thread of its own.
-fn collect(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
-    let (sender, receiver) = channel();
-    std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        if let Some(mut pipe) = pipe {
-            // A pipe cannot fail but by our own mistake; what was read up to then is what the check will see.
-            let _ = pipe.read_to_end(&mut bytes);
-        }
-        let _ = sender.send(bytes);
-    });
-    receiver
-}
-
-fn finish(pipe: &Receiver<Vec<u8>>, process: Pid, grace: Duration) -> anyhow::Result<Vec<u8>> {
-    if let Ok(bytes) = pipe.recv_timeout(grace) {
-        return Ok(bytes);
-    }
-    let _ = killpg(process, Signal::SIGKILL);
-    pipe.recv_timeout(Duration::from_secs(10))
-        .context("something outside the program's session holds its output open")
-}
-
-/// Waits for the end; past the limit the whole session's process group is killed.
-fn wait(child: &mut Child, process: Pid, limit: Duration) -> anyhow::Result<Status> {
-    let end = Instant::now() + limit;
-    let mut pause = Duration::from_micros(200);
-    loop {
-        match waitpid(process, Some(WaitPidFlag::WNOHANG))? {
-            WaitStatus::Exited(_, status) => return Ok(Status::Exit(status)),
-            WaitStatus::Signaled(_, signal, _) => return Ok(Status::Signal(signal as i32)),
-            _ => {}
-        }
-        if Instant::now() >= end {
-            let _ = killpg(process, Signal::SIGKILL);
-            let _ = child.kill();
-            waitpid(process, None)?;
-            return Ok(Status::TimedOut);
-        }
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(Duration::from_millis(20));
-    }
 }
