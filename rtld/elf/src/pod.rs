@@ -11,7 +11,7 @@ use core::ptr::NonNull;
 
 use goblin::elf64::program_header::{PF_R, PF_W, PT_LOAD};
 
-use crate::version::{DefinitionName, DefinitionRecord, NeedRecord, NeedVersionRecord};
+use crate::version::record::{DefinitionName, DefinitionRecord, NeedRecord, NeedVersionRecord};
 use crate::{Dyn, Header, ProgramHeader, Rela, Sym};
 
 /// A record for which every pattern of bits is a value and that has no padding.
@@ -262,9 +262,8 @@ impl<'a> StringTable<'a> {
     /// while that happens.
     pub const unsafe fn from_raw(first: *const u8, length: usize) -> Self {
         // SAFETY: the caller's promise is the one that from_raw wants.
-        StringTable {
-            bytes: unsafe { Table::from_raw(first, length) },
-        }
+        let bytes = unsafe { Table::from_raw(first, length) };
+        StringTable { bytes }
     }
 
     /// Size in bytes.

@@ -3,9 +3,14 @@
 //! The chains are checked as a whole when an object is digested: each record and name inside the object, each list of the
 //! length that it claims, and no more records in all than bytes for them. It decides nothing about matching.
 
+pub(crate) mod record;
+mod walk;
+
 use core::fmt;
 
 use crate::{StringTable, Table};
+use record::{DefinitionName, DefinitionRecord, NeedRecord, NeedVersionRecord};
+pub use walk::{Definitions, NeedVersions, Needs};
 
 /// Bit of a raw versym: the version is not the default one, it must be asked for by name.
 pub const VERSYM_HIDDEN: u16 = 0x8000;
@@ -19,68 +24,6 @@ pub const VER_NDX_GLOBAL: u16 = 1;
 pub const VER_FLG_BASE: u16 = 1;
 /// Flag of a need: its absence is no error.
 pub const VER_FLG_WEAK: u16 = 2;
-
-/// Elfxx_Verdef.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-pub struct DefinitionRecord {
-    /// Format of the record: 1.
-    pub vd_version: u16,
-    /// VER_FLG_*.
-    pub vd_flags: u16,
-    /// Index of the version.
-    pub vd_ndx: u16,
-    /// Number of names: its own, then its parents.
-    pub vd_cnt: u16,
-    /// SysV hash of its name.
-    pub vd_hash: u32,
-    /// Bytes from here to the first name.
-    pub vd_aux: u32,
-    /// Bytes from here to the next definition, 0 at the end.
-    pub vd_next: u32,
-}
-
-/// Elfxx_Verdaux.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-pub struct DefinitionName {
-    /// Offset of the name.
-    pub vda_name: u32,
-    /// Bytes from here to the next name, 0 at the end.
-    pub vda_next: u32,
-}
-
-/// Elfxx_Verneed.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-pub struct NeedRecord {
-    /// Format of the record: 1.
-    pub vn_version: u16,
-    /// Number of versions needed of this file.
-    pub vn_cnt: u16,
-    /// Offset of the file's name.
-    pub vn_file: u32,
-    /// Bytes from here to the first version.
-    pub vn_aux: u32,
-    /// Bytes from here to the next file, 0 at the end.
-    pub vn_next: u32,
-}
-
-/// Elfxx_Vernaux.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-pub struct NeedVersionRecord {
-    /// SysV hash of the name.
-    pub vna_hash: u32,
-    /// VER_FLG_WEAK.
-    pub vna_flags: u16,
-    /// Index of the version; bit 15 as in a versym.
-    pub vna_other: u16,
-    /// Offset of the name.
-    pub vna_name: u32,
-    /// Bytes from here to the next version, 0 at the end.
-    pub vna_next: u32,
-}
 
 /// Why the version tables are refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -406,86 +349,4 @@ fn following(
         return Err(VersionError::Damaged(tag));
     }
     place.checked_add(next).ok_or(VersionError::Damaged(tag))
-}
-
-/// See [`Versions::definitions`].
-#[derive(Debug, Clone, Copy)]
-pub struct Definitions<'a> {
-    bytes: Table<'a, u8>,
-    strings: StringTable<'a>,
-    place: usize,
-    left: usize,
-}
-
-impl<'a> Iterator for Definitions<'a> {
-    type Item = Definition<'a>;
-
-    fn next(&mut self) -> Option<Definition<'a>> {
-        self.left = self.left.checked_sub(1)?;
-        let record: DefinitionRecord = self.bytes.read(self.place)?;
-        let name: DefinitionName = self
-            .bytes
-            .read(self.place.checked_add(record.vd_aux as usize)?)?;
-        self.place = self.place.checked_add(record.vd_next as usize)?;
-        Some(Definition {
-            name: self.strings.get(name.vda_name.into())?,
-            hash: record.vd_hash,
-            index: record.vd_ndx,
-            flags: record.vd_flags,
-        })
-    }
-}
-
-/// See [`Versions::needs`].
-#[derive(Debug, Clone, Copy)]
-pub struct Needs<'a> {
-    bytes: Table<'a, u8>,
-    strings: StringTable<'a>,
-    place: usize,
-    left: usize,
-}
-
-impl<'a> Iterator for Needs<'a> {
-    type Item = Need<'a>;
-
-    fn next(&mut self) -> Option<Need<'a>> {
-        self.left = self.left.checked_sub(1)?;
-        let record: NeedRecord = self.bytes.read(self.place)?;
-        let versions = NeedVersions {
-            bytes: self.bytes,
-            strings: self.strings,
-            place: self.place.checked_add(record.vn_aux as usize)?,
-            left: record.vn_cnt.into(),
-        };
-        self.place = self.place.checked_add(record.vn_next as usize)?;
-        Some(Need {
-            file: self.strings.get(record.vn_file.into())?,
-            versions,
-        })
-    }
-}
-
-/// See [`Need::versions`].
-#[derive(Debug, Clone, Copy)]
-pub struct NeedVersions<'a> {
-    bytes: Table<'a, u8>,
-    strings: StringTable<'a>,
-    place: usize,
-    left: usize,
-}
-
-impl<'a> Iterator for NeedVersions<'a> {
-    type Item = NeedVersion<'a>;
-
-    fn next(&mut self) -> Option<NeedVersion<'a>> {
-        self.left = self.left.checked_sub(1)?;
-        let record: NeedVersionRecord = self.bytes.read(self.place)?;
-        self.place = self.place.checked_add(record.vna_next as usize)?;
-        Some(NeedVersion {
-            name: self.strings.get(record.vna_name.into())?,
-            hash: record.vna_hash,
-            flags: record.vna_flags,
-            index: record.vna_other,
-        })
-    }
 }
