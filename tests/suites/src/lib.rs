@@ -6,10 +6,15 @@ mod elf_edit;
 pub mod harness;
 mod namespace;
 mod same;
-mod suite_search;
+mod suite_artifact;
 mod suite_cxx;
-mod suite_lazy;
 mod suite_ifunc;
+mod suite_lazy;
+mod suite_memory;
+mod suite_programs;
+mod suite_runner;
+mod suite_search;
+mod suite_system_calls;
 
 use harness::{Context, Report};
 
@@ -25,8 +30,49 @@ pub struct Suite {
 
 /// Every suite, in the order in which they run: one line each.
 pub const SUITES: &[Suite] = &[
-    Suite { name: "search", summary: "where needed libraries are found, in glibc's order", run: suite_search::run },
-    Suite { name: "cxx", summary: "exceptions, thread-local and static objects of C++ across libraries", run: suite_cxx::run },
-    Suite { name: "lazy", summary: "when functions are bound, and what binding them keeps", run: suite_lazy::run },
-    Suite { name: "ifunc", summary: "indirect functions: after everything else, in every copy", run: suite_ifunc::run },
+    Suite {
+        name: "artifact",
+        summary: "facts of the loader's own file",
+        run: suite_artifact::run,
+    },
+    Suite {
+        name: "runner",
+        summary: "the harness notices what it must",
+        run: suite_runner::run,
+    },
+    Suite {
+        name: "programs",
+        summary: "programs of the distribution, four ways each",
+        run: suite_programs::run,
+    },
+    Suite {
+        name: "system-calls",
+        summary: "system calls of a start",
+        run: suite_system_calls::run,
+    },
+    Suite {
+        name: "memory",
+        summary: "resident memory at exit",
+        run: suite_memory::run,
+    },
+    Suite {
+        name: "search",
+        summary: "where needed libraries are found, in glibc's order",
+        run: suite_search::run,
+    },
+    Suite {
+        name: "cxx",
+        summary: "exceptions, thread-local and static objects of C++ across libraries",
+        run: suite_cxx::run,
+    },
+    Suite {
+        name: "lazy",
+        summary: "when functions are bound, and what binding them keeps",
+        run: suite_lazy::run,
+    },
+    Suite {
+        name: "ifunc",
+        summary: "indirect functions: after everything else, in every copy",
+        run: suite_ifunc::run,
+    },
 ];

@@ -18,4 +18,5 @@ pub use maps::{FileIdentity, mapped_files};
 pub use outcome::{Outcome, Status};
 pub use report::{Counts, Report};
 pub use run::{Bind, Run, WAYS, Way, environment};
+pub(crate) use runner::run_suite;
 pub use runner::run_suites;

@@ -1,0 +1,99 @@
+//! Suite `system-calls`: what a start costs in system calls, counted by strace for the same file with either loader as its
+//! interpreter. The allowance is that of the passive ld-linux file; docs/design.md names each call.
+
+use crate::harness::{Context, Report, Run, Way, copy_with_interpreter};
+use anyhow::Context as _;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// Calls that our loader may make beyond those of ld-linux: mapping and reading the passive file.
+const ALLOWANCE: usize = 9;
+
+/// Runs the suite.
+pub fn run(context: &Context, report: &mut Report) -> anyhow::Result<()> {
+    let theirs_program = context.work.join("theirs/true");
+    let ours_program = context.work.join("ours_/true");
+    for program in [&theirs_program, &ours_program] {
+        fs::create_dir_all(program.parent().context("a parent")?)?;
+    }
+    fs::copy("/bin/true", &theirs_program)?;
+    copy_with_interpreter(Path::new("/bin/true"), &ours_program, &context.loader)?;
+    // That the copy runs on our loader is asserted here, where nothing else traces it.
+    report.check(
+        "the copy runs",
+        Run::new(&ours_program)
+            .way(Way::Interpreter)
+            .output(context)?
+            .succeeded(),
+    );
+    let theirs = calls(context, &theirs_program, "theirs.trace")?;
+    let ours = calls(context, &ours_program, "ours.trace")?;
+    report.note(format!("ld-linux:    {}", in_words(&theirs)));
+    report.note(format!("ld-elf.so.1: {}", in_words(&ours)));
+    let (theirs, ours) = (theirs.values().sum::<usize>(), ours.values().sum::<usize>());
+    report.equal(
+        "strace saw calls under both loaders",
+        theirs > 10 && ours > 10,
+        true,
+    );
+    let result = if ours <= theirs + ALLOWANCE {
+        Ok(())
+    } else {
+        Err(format!(
+            "expected at most {theirs} + {ALLOWANCE} calls\ngot      {ours}"
+        ))
+    };
+    report.check(
+        format!("/bin/true: {ours} calls, {theirs} under ld-linux"),
+        result,
+    );
+    Ok(())
+}
+
+/// The calls of one run by name, from its exec on.
+fn calls(
+    context: &Context,
+    program: &Path,
+    trace: &str,
+) -> anyhow::Result<BTreeMap<String, usize>> {
+    let trace = context.work.join(trace);
+    let strace = Run::new("/usr/bin/strace").way(Way::Reference).args([
+        "-f",
+        "-qq",
+        "-E",
+        "LD_FALLBACK=never",
+        "-o",
+    ]);
+    let outcome = strace
+        .args([trace.as_os_str(), program.as_os_str()])
+        .output(context)?;
+    outcome.succeeded().map_err(anyhow::Error::msg)?;
+    let mut counts = BTreeMap::new();
+    for line in fs::read_to_string(&trace)?.lines() {
+        // "PID NAME(ARGUMENTS) = RESULT"; lines about signals and exit have no name before a bracket.
+        let call = line
+            .split_once(' ')
+            .map_or(line, |(_, call)| call.trim_start());
+        let Some((name, _)) = call.split_once('(') else {
+            continue;
+        };
+        if !name.is_empty()
+            && name
+                .chars()
+                .all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+        {
+            *counts.entry(name.to_owned()).or_insert(0) += 1;
+        }
+    }
+    Ok(counts)
+}
+
+fn in_words(counts: &BTreeMap<String, usize>) -> String {
+    let total: usize = counts.values().sum();
+    let list: Vec<String> = counts
+        .iter()
+        .map(|(name, count)| format!("{name} {count}"))
+        .collect();
+    format!("{total} calls: {}", list.join(", "))
+}
