@@ -2,6 +2,7 @@
 //! 2 cannot run. The work lies in one file a command.
 
 mod artifact;
+mod bench;
 mod suites;
 
 use clap::{Parser, Subcommand};
@@ -37,6 +38,11 @@ enum Task {
         #[arg(long)]
         list: bool,
     },
+    /// Build, then measure
+    Bench {
+        #[command(subcommand)]
+        bench: Bench,
+    },
     /// Not there yet: comes with a later issue
     Soak,
     /// Not there yet: comes with a later issue
@@ -47,6 +53,25 @@ enum Task {
     Compat,
     /// Not there yet: comes with a later issue
     Install,
+}
+
+#[derive(Subcommand)]
+enum Bench {
+    /// Time from vfork to wait of programs that end at once, under either loader
+    Startup {
+        /// Alternating rounds
+        #[arg(long, default_value_t = 200, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+        rounds: u32,
+        /// Write the figures here too
+        #[arg(long, value_name = "FILE")]
+        json: Option<PathBuf>,
+        /// Fail if a program does not run on our loader
+        #[arg(long)]
+        check: bool,
+        /// Measure this loader in place of the artifact
+        #[arg(long, value_name = "PATH")]
+        loader: Option<PathBuf>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -62,6 +87,17 @@ fn main() -> ExitCode {
             loader,
             list: false,
         } => suites::run(&suites, loader.as_deref()),
+        Task::Bench {
+            bench:
+                Bench::Startup {
+                    rounds,
+                    json,
+                    check,
+                    loader,
+                },
+        } => usize::try_from(rounds)
+            .map_err(Into::into)
+            .and_then(|rounds| bench::startup(rounds, json.as_deref(), check, loader.as_deref())),
         Task::Soak => return later("soak"),
         Task::Mutants => return later("mutants"),
         Task::Kernel => return later("kernel"),
