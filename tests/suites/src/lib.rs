@@ -3,6 +3,7 @@
 //! that the loader under test is the interpreter.
 
 mod elf_edit;
+mod elf_writer;
 pub mod harness;
 mod namespace;
 mod same;
@@ -10,6 +11,7 @@ mod suite_artifact;
 mod suite_cxx;
 mod suite_ifunc;
 mod suite_lazy;
+mod suite_mapping;
 mod suite_memory;
 mod suite_programs;
 mod suite_runner;
@@ -74,5 +76,10 @@ pub const SUITES: &[Suite] = &[
         name: "ifunc",
         summary: "indirect functions: after everything else, in every copy",
         run: suite_ifunc::run,
+    },
+    Suite {
+        name: "mapping",
+        summary: "every legal shape of segments, RELRO, stack permissions, text relocations",
+        run: suite_mapping::run,
     },
 ];
