@@ -13,14 +13,11 @@ pub fn build() -> anyhow::Result<PathBuf> {
     // One cargo run for each: built together, the loader would get features that only the tool needs.
     cargo(&["build", "--quiet", "--release", "--package", "rtld-ld"])?;
     cargo(&["build", "--quiet", "--release", "--package", "rtld-cli"])?;
-    let target = target_directory();
-    let output = target.join("release");
-    let place = super::root().join("target/release");
-    fs::create_dir_all(&place)?;
-    let loader = place.join("ld-elf.so.1");
-    install(&output.join("libld_elf.so"), &loader)?;
-    // Cargo's own file of this name may be a link into its cache, of whatever mode the umask gives.
-    install(&output.join("rtld"), &place.join("rtld"))?;
+    let release = target_directory().join("release");
+    let loader = release.join("ld-elf.so.1");
+    install(&release.join("libld_elf.so"), &loader)?;
+    // Onto itself: cargo's own file of this name is a link into its cache, of whatever mode the umask gives.
+    install(&release.join("rtld"), &release.join("rtld"))?;
     Ok(loader)
 }
 
