@@ -13,6 +13,7 @@ mod freestanding;
 pub mod lock;
 pub mod memory;
 pub mod process;
+pub mod processor;
 pub mod thread;
 
 pub use errno::Errno;

@@ -1,0 +1,110 @@
+//! Loads a closure: the objects that a set of roots needs, breadth first, each file once.
+
+use crate::error::{Error, Reason};
+use crate::fallible::try_push;
+use crate::map::{self, Pages};
+use crate::object::{Object, ObjectIndex, ObjectSet, Role};
+use crate::open::Candidate;
+use crate::search::Search;
+use alloc::vec::Vec;
+
+/// The names under which the C library's private world is known: glibc's libc and loader, and the two libraries
+/// that were apart from them before glibc 2.34.
+pub const SYSTEM_NAMES: [&[u8]; 4] = [b"libc.so.6", PASSIVE_LOADER, b"libdl.so.2", b"libpthread.so.0"];
+
+/// The soname of glibc's own dynamic linker.
+pub const PASSIVE_LOADER: &[u8] = b"ld-linux-x86-64.so.2";
+
+/// A library that could not be loaded, and who asked for it.
+#[derive(Debug)]
+pub struct Missing {
+    /// The name in DT_NEEDED.
+    pub name: &'static [u8],
+    /// The object that needs it.
+    pub requester: ObjectIndex,
+    /// Why it could not be loaded.
+    pub error: Error,
+}
+
+/// Loads objects into a set.
+pub struct Loader<'a, 'p> {
+    /// The objects so far.
+    pub objects: &'a mut ObjectSet,
+    /// Where to look.
+    pub search: &'a mut Search<'p>,
+    /// The system's pages.
+    pub pages: Pages,
+}
+
+impl Loader<'_, '_> {
+    /// Loads one library by name, or finds it loaded.
+    pub fn load(&mut self, from: ObjectIndex, requester: Option<ObjectIndex>, name: &[u8]) -> Result<ObjectIndex, Error> {
+        if let Some(known) = self.objects.called(name) {
+            return Ok(known);
+        }
+        let candidate = self.search.find(self.objects, from, name).map_err(|reason| reason.of(name))?;
+        let index = self.take(&candidate, requester).map_err(|reason| reason.of(candidate.path.as_bytes()))?;
+        if let Some(object) = self.objects.get_mut(index) {
+            object.add_alias(name)?;
+        }
+        Ok(index)
+    }
+
+    /// Maps an opened file, unless it is one that is loaded under another name.
+    fn take(&mut self, candidate: &Candidate, requester: Option<ObjectIndex>) -> Result<ObjectIndex, Reason> {
+        let identity = candidate.identity();
+        if let Some(known) = self.objects.find(|object| object.identity == Some(identity)) {
+            return Ok(known);
+        }
+        let mapping = map::map_file(&candidate.file, &candidate.status, &candidate.prefix, self.pages)?;
+        let mut object = Object::new(Role::Library, candidate.path.try_clone()?, mapping)?;
+        object.identity = Some(identity);
+        object.requester = requester;
+        if let Some(soname) = object.soname() {
+            object.is_system = SYSTEM_NAMES.contains(&soname);
+            if soname == PASSIVE_LOADER {
+                object.role = Role::PassiveLoader;
+            }
+        }
+        if object.is_program() {
+            return Err(Reason::NotALibrary);
+        }
+        Ok(self.objects.add(object)?)
+    }
+
+    /// Loads what the objects from `first` on need, and what those need. All that is missing is told, in order.
+    pub fn load_dependencies(&mut self, first: ObjectIndex) -> Result<Vec<Missing>, Error> {
+        let mut missing: Vec<Missing> = Vec::new();
+        let mut next = first;
+        while let Some(object) = self.objects.get(next) {
+            let (names, role) = (object.dynamic.as_ref().map(|dynamic| dynamic.needed()), object.role);
+            if let Some(names) = names.filter(|_| matches!(role, Role::Program | Role::Library | Role::PassiveLoader)) {
+                for name in names {
+                    match self.load(next, Some(next), name) {
+                        Ok(dependency) => {
+                            if let Some(object) = self.objects.get_mut(next) {
+                                try_push(&mut object.needed, dependency)?;
+                            }
+                        }
+                        Err(error) if missing.iter().any(|known| known.name == name) => drop(error),
+                        Err(error) => try_push(&mut missing, Missing { name, requester: next, error })?,
+                    }
+                }
+            }
+            next = ObjectIndex(next.0 + 1);
+        }
+        Ok(missing)
+    }
+}
+
+impl Object {
+    /// Whether the file says that it is a program and not a library (DF_1_PIE). Programs with fixed addresses are
+    /// known by their type.
+    fn is_program(&self) -> bool {
+        let pie = self
+            .dynamic
+            .as_ref()
+            .is_some_and(|dynamic| dynamic.flags_1.contains(rtld_elf::dynamic::Flags1::PIE));
+        pie || self.mapping.kind == rtld_elf::FileKind::Executable
+    }
+}

@@ -1,0 +1,319 @@
+//! Symbol lookup: which definition a reference means. The rules are glibc's (do_lookup_x, check_match), since the
+//! programs were linked and tested with those.
+//!
+//! A scope is searched object by object. Before an object's hash table is touched, its Bloom filter is asked; the
+//! filters of a scope stand beside one another in one vector, because most questions end there.
+
+use crate::fallible::{OutOfMemory, try_push};
+use crate::object::{Object, ObjectIndex, ObjectSet, Version};
+use alloc::vec::Vec;
+use rtld_elf::symbol::{STV_HIDDEN, STV_INTERNAL, STV_PROTECTED, SymbolBinding, SymbolKind};
+use rtld_elf::version::{VERSYM_HIDDEN, VERSYM_INDEX};
+use rtld_elf::{Hash, SymbolView, Sym, Table, gnu_hash, sysv_hash};
+
+/// What a reference is for; it decides which symbols count as definitions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Purpose {
+    /// The address itself: an undefined function that has a value (its entry in the program's PLT) counts.
+    Address,
+    /// A call or a thread-local offset: only real definitions count.
+    Call,
+    /// The source of a copy: the program, which holds the copy, does not count.
+    Copy,
+}
+
+/// A version that a reference asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct WantedVersion<'a> {
+    /// Its name.
+    pub name: &'a [u8],
+    /// SysV hash of the name.
+    pub hash: u32,
+    /// Only this very version will do, not an unversioned global (dlvsym).
+    pub exact: bool,
+    /// The file that should define it, if the reference knows.
+    pub file: Option<&'a [u8]>,
+}
+
+impl<'a> WantedVersion<'a> {
+    /// From an entry of the referring object's table; None where it stands for no version.
+    pub fn of(version: Version) -> Option<WantedVersion<'a>> {
+        (version.hash != 0).then_some(WantedVersion {
+            name: version.name,
+            hash: version.hash,
+            exact: false,
+            file: version.file,
+        })
+    }
+}
+
+/// What is looked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Reference<'a> {
+    /// The symbol's name.
+    pub name: &'a [u8],
+    /// GNU hash of the name.
+    pub hash: u32,
+    /// The version, if any.
+    pub version: Option<WantedVersion<'a>>,
+    /// What for.
+    pub purpose: Purpose,
+    /// Without a version: take the newest definition's default, as dlsym does, not the oldest.
+    pub newest: bool,
+}
+
+impl<'a> Reference<'a> {
+    /// A reference by name alone.
+    pub fn to(name: &'a [u8], purpose: Purpose) -> Reference<'a> {
+        Reference { name, hash: gnu_hash(name), version: None, purpose, newest: false }
+    }
+}
+
+/// A definition that was found.
+#[derive(Clone, Copy, Debug)]
+pub struct Definition<'s> {
+    /// The object.
+    pub object: &'s Object,
+    /// Its place in load order.
+    pub index: ObjectIndex,
+    /// The symbol's number there.
+    pub number: u32,
+    /// The symbol.
+    pub symbol: Sym,
+}
+
+impl Definition<'_> {
+    /// Where it is. For an indirect function this is the resolver; for a thread-local symbol it means nothing.
+    pub fn address(&self) -> usize {
+        if self.symbol.is_absolute() { self.symbol.st_value as usize } else { self.object.address(self.symbol.st_value) }
+    }
+
+    /// Whether its address is given by calling a resolver.
+    pub fn is_indirect(&self) -> bool {
+        self.symbol.kind() == SymbolKind::IndirectFunction && !self.symbol.is_undefined()
+    }
+
+    /// Whether it names a thread-local variable.
+    pub fn is_thread_local(&self) -> bool {
+        self.symbol.kind() == SymbolKind::ThreadLocal
+    }
+}
+
+/// One object of a scope, by its Bloom filter.
+#[derive(Debug)]
+struct Filter {
+    words: Table<'static, u64>,
+    mask: u32,
+    shift: u32,
+    object: ObjectIndex,
+}
+
+/// An order in which objects are searched.
+#[derive(Debug, Default)]
+pub struct Scope {
+    filters: Vec<Filter>,
+}
+
+/// The filter of an object that has none: lets everything through.
+static PASS: [u8; 8] = [0xff; 8];
+
+impl Scope {
+    /// The objects in this order; those without symbols are left out.
+    pub fn new(objects: &ObjectSet, order: impl Iterator<Item = ObjectIndex>) -> Result<Scope, OutOfMemory> {
+        let mut filters = Vec::new();
+        for index in order {
+            let Some(dynamic) = objects.get(index).and_then(|object| object.dynamic.as_ref()) else { continue };
+            let filter = match dynamic.hash {
+                Hash::None => continue,
+                Hash::Gnu(table) => {
+                    Filter { words: table.bloom, mask: table.bloom_mask, shift: table.shift, object: index }
+                }
+                Hash::Sysv(_) => Filter { words: Table::from_bytes(&PASS), mask: 0, shift: 0, object: index },
+            };
+            try_push(&mut filters, filter)?;
+        }
+        Ok(Scope { filters })
+    }
+
+    /// The first definition that `reference` may mean, and whether a named file failed to have it.
+    pub fn find<'s>(&self, objects: &'s ObjectSet, reference: &Reference<'_>) -> Found<'s> {
+        let word_index = reference.hash / 64;
+        let first_bit = reference.hash % 64;
+        for filter in &self.filters {
+            let Some(word) = filter.words.get((word_index & filter.mask) as usize) else { continue };
+            let second_bit = (reference.hash >> filter.shift) % 64;
+            if (word >> first_bit) & (word >> second_bit) & 1 == 0 {
+                continue;
+            }
+            if let Some(definition) = find_in(objects, filter.object, reference) {
+                return Found::Definition(definition);
+            }
+            if names_this_file(objects, filter.object, reference) {
+                return Found::MissingInFile;
+            }
+        }
+        Found::Nothing
+    }
+}
+
+/// The outcome of a search.
+#[derive(Debug)]
+pub enum Found<'s> {
+    /// A definition.
+    Definition(Definition<'s>),
+    /// The file that a version names was reached and does not define the symbol.
+    MissingInFile,
+    /// No definition anywhere.
+    Nothing,
+}
+
+impl<'s> Found<'s> {
+    /// The definition, if there is one.
+    pub fn definition(self) -> Option<Definition<'s>> {
+        match self {
+            Found::Definition(definition) => Some(definition),
+            _ => None,
+        }
+    }
+}
+
+fn names_this_file(objects: &ObjectSet, index: ObjectIndex, reference: &Reference<'_>) -> bool {
+    let file = reference.version.and_then(|version| version.file);
+    file.is_some_and(|file| objects.get(index).is_some_and(|object| object.is_called(file)))
+}
+
+/// The definition of one object, if it has one for the reference.
+pub fn find_in<'s>(objects: &'s ObjectSet, index: ObjectIndex, reference: &Reference<'_>) -> Option<Definition<'s>> {
+    let object = objects.get(index)?;
+    let dynamic = object.dynamic.as_ref()?;
+    if reference.purpose == Purpose::Copy && object.role == crate::object::Role::Program {
+        return None;
+    }
+    // Without a version an unversioned name may mean the only versioned definition there is.
+    let mut only: Option<(u32, Sym)> = None;
+    let mut several = false;
+    let mut consider = |number: u32| -> Option<Definition<'s>> {
+        let symbol = dynamic.symbols.get(number)?;
+        if !is_candidate(&symbol, reference.purpose) || !dynamic.strings.equals(symbol.st_name, reference.name) {
+            return None;
+        }
+        match match_version(object, number, reference) {
+            Match::Yes if is_visible(&symbol) => Some(Definition { object, index, number, symbol }),
+            Match::OnlyIfAlone => {
+                several |= only.is_some();
+                only = only.or(Some((number, symbol)));
+                None
+            }
+            _ => None,
+        }
+    };
+    let found = match &dynamic.hash {
+        Hash::Gnu(table) => table.candidates(reference.hash).find_map(&mut consider),
+        Hash::Sysv(table) => table.candidates(sysv_hash(reference.name)).find_map(&mut consider),
+        Hash::None => None,
+    };
+    let alone = only.filter(|(_, symbol)| !several && is_visible(symbol));
+    found.or(alone.map(|(number, symbol)| Definition { object, index, number, symbol }))
+}
+
+/// Whether a symbol can be a definition at all.
+fn is_candidate(symbol: &Sym, purpose: Purpose) -> bool {
+    let kind = symbol.kind();
+    if symbol.st_value == 0 && !symbol.is_absolute() && kind != SymbolKind::ThreadLocal {
+        return false;
+    }
+    // An undefined function with a value is its PLT entry in a fixed program: good as an address, not as a target.
+    if symbol.is_undefined() && purpose != Purpose::Address {
+        return false;
+    }
+    !matches!(kind, SymbolKind::Other(_))
+}
+
+/// Local, hidden and internal symbols are in the table by accident; they define nothing for others.
+fn is_visible(symbol: &Sym) -> bool {
+    let global = matches!(symbol.binding(), SymbolBinding::Global | SymbolBinding::Weak | SymbolBinding::Unique);
+    global && !matches!(symbol.visibility(), STV_HIDDEN | STV_INTERNAL)
+}
+
+enum Match {
+    Yes,
+    OnlyIfAlone,
+    No,
+}
+
+fn match_version(object: &Object, number: u32, reference: &Reference<'_>) -> Match {
+    let versym = object.dynamic.as_ref().and_then(|dynamic| dynamic.versions.symbol_version(number));
+    let Some(versym) = versym else {
+        // An object without versions defines every version.
+        return Match::Yes;
+    };
+    let hidden = versym & VERSYM_HIDDEN != 0;
+    match reference.version {
+        Some(wanted) => {
+            let own = object.version(versym);
+            if own.hash == wanted.hash && own.name == wanted.name {
+                return Match::Yes;
+            }
+            // A definition that belongs to no version serves everybody, unless exactly this version was asked for.
+            if own.hash == 0 && !hidden && !wanted.exact { Match::Yes } else { Match::No }
+        }
+        None => {
+            // Indexes below this one are the unversioned base; dlsym also counts the oldest version as a version.
+            let first_version = if reference.newest { 2 } else { 3 };
+            match versym & VERSYM_INDEX {
+                index if index < first_version => Match::Yes,
+                _ if hidden => Match::No,
+                _ => Match::OnlyIfAlone,
+            }
+        }
+    }
+}
+
+/// How the objects of a process look their references up.
+#[derive(Debug)]
+pub struct Resolver<'s> {
+    /// All objects.
+    pub objects: &'s ObjectSet,
+    /// The process-wide scope.
+    pub global: &'s Scope,
+}
+
+impl<'s> Resolver<'s> {
+    /// The definition that a reference from `from` means: the object's own first if it is symbolic, then the
+    /// global scope. `own` is the symbol of the reference itself, number `number` in `from`.
+    pub fn resolve(&self, from: ObjectIndex, number: u32, own: &Sym, reference: &Reference<'_>) -> Found<'s> {
+        let Some(object) = self.objects.get(from) else { return Found::Nothing };
+        if self.is_symbolic(object)
+            && let Some(definition) = find_in(self.objects, from, reference)
+        {
+            return Found::Definition(definition);
+        }
+        let found = self.global.find(self.objects, reference);
+        if own.visibility() != STV_PROTECTED {
+            return found;
+        }
+        self.protect(found, Definition { object, index: from, number, symbol: *own }, reference)
+    }
+
+    fn is_symbolic(&self, object: &Object) -> bool {
+        use rtld_elf::dynamic::Flags;
+        object.dynamic.as_ref().is_some_and(|dynamic| dynamic.flags.contains(Flags::SYMBOLIC))
+    }
+
+    /// A protected symbol means the object's own definition, except that its address may be the PLT entry that a
+    /// fixed program made for it, so that function pointers compare equal.
+    fn protect(&self, found: Found<'s>, own: Definition<'s>, reference: &Reference<'_>) -> Found<'s> {
+        let Found::Definition(definition) = found else { return found };
+        if definition.index == own.index {
+            return Found::Definition(definition);
+        }
+        if reference.purpose == Purpose::Call {
+            return Found::Definition(own);
+        }
+        let call = Reference { purpose: Purpose::Call, ..*reference };
+        match self.global.find(self.objects, &call) {
+            Found::Definition(real) if real.index != own.index => Found::Definition(own),
+            _ => Found::Definition(definition),
+        }
+    }
+}
