@@ -76,6 +76,8 @@ pub enum HeaderError {
     ProgramHeaderSize,
     /// The program headers are not all inside the file.
     ProgramHeadersOutside,
+    /// e_phoff is no offset in a file: 2^63 or more.
+    ProgramHeaderOffset,
 }
 
 /// The name of a machine as people write it, for the common ones.
@@ -125,6 +127,8 @@ impl fmt::Display for HeaderError {
             HeaderError::Kind => "only ET_DYN and ET_EXEC can be loaded",
             HeaderError::ProgramHeaderSize => "ELF file's phentsize not the expected size",
             HeaderError::ProgramHeadersOutside => "cannot read file data",
+            // What the system says to glibc of such an offset.
+            HeaderError::ProgramHeaderOffset => "cannot read file data: Invalid argument",
         };
         formatter.write_str(text)
     }
@@ -183,14 +187,15 @@ pub fn check(prefix: &[u8], file_size: Option<u64>) -> Result<FileHeader, Header
         program_header_offset: header.e_phoff,
         program_header_count: header.e_phnum,
     };
-    let end = header
-        .e_phoff
-        .checked_add(checked.program_headers_size() as u64);
-    match (end, file_size) {
-        (None, _) => Err(HeaderError::ProgramHeadersOutside),
-        (Some(end), Some(size)) if end > size => Err(HeaderError::ProgramHeadersOutside),
-        _ => Ok(checked),
+    // An offset is signed for the system, so that this sum cannot wrap.
+    if i64::try_from(header.e_phoff).is_err() {
+        return Err(HeaderError::ProgramHeaderOffset);
     }
+    let end = header.e_phoff.saturating_add(checked.program_headers_size() as u64);
+    if file_size.is_some_and(|size| end > size) {
+        return Err(HeaderError::ProgramHeadersOutside);
+    }
+    Ok(checked)
 }
 
 /// Size in bytes of the ELF header.
