@@ -1,7 +1,7 @@
 //! Suite `programs`: programs of the distribution that do not dlopen, each directly and as PT_INTERP, lazily and bound at
 //! start; status and both outputs are those under ld-linux in the same run. A missing program is a failure.
 
-use crate::harness::{Bind, Context, Report, Run, WAYS, Way};
+use crate::harness::{Bind, Build, Context, Report, Run, WAYS, Way};
 use anyhow::Context as _;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -134,6 +134,10 @@ pub fn run(context: &Context, report: &mut Report) -> anyhow::Result<()> {
         }
     }
     report.equal("at least 25 programs", PROGRAMS.len() >= 25, true);
+    let threads = Build::new("programs/threads.c")
+        .flags(&["-O1", "-pthread"])
+        .build(context)?;
+    compare(context, report, &threads, None, &[])?;
     compiler_proper(context, report)?;
     tool_chain(context, report)
 }
