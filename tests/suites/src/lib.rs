@@ -16,7 +16,10 @@ mod suite_memory;
 mod suite_programs;
 mod suite_runner;
 mod suite_search;
+mod suite_symbols;
 mod suite_system_calls;
+mod suite_tls_static;
+mod suite_tunables;
 
 use harness::{Context, Report};
 
@@ -63,6 +66,11 @@ pub const SUITES: &[Suite] = &[
         run: suite_search::run,
     },
     Suite {
+        name: "symbols",
+        summary: "which definition a reference gets: hashes, versions, visibility, interposition, copies",
+        run: suite_symbols::run,
+    },
+    Suite {
         name: "cxx",
         summary: "exceptions, thread-local and static objects of C++ across libraries",
         run: suite_cxx::run,
@@ -81,5 +89,15 @@ pub const SUITES: &[Suite] = &[
         name: "mapping",
         summary: "every legal shape of segments, RELRO, stack permissions, text relocations",
         run: suite_mapping::run,
+    },
+    Suite {
+        name: "tls-static",
+        summary: "where static TLS blocks lie, what they hold, what small stacks keep",
+        run: suite_tls_static::run,
+    },
+    Suite {
+        name: "tunables",
+        summary: "settings of the C library have the effect they have under ld-linux",
+        run: suite_tunables::run,
     },
 ];

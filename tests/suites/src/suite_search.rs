@@ -3,9 +3,11 @@
 //! same run. Owns the cases; the directories are made afresh for each.
 
 mod cache;
+mod hwcaps;
 mod identity;
 mod preload;
 mod rules;
+mod tokens;
 
 use std::path::{Path, PathBuf};
 
@@ -18,6 +20,8 @@ use crate::namespace::place;
 pub fn run(context: &Context, report: &mut Report) -> Result<()> {
     let store = Store::build(context)?;
     rules::run(context, report, &store)?;
+    tokens::run(context, report, &store)?;
+    hwcaps::run(context, report, &store)?;
     identity::run(context, report)?;
     preload::run(context, report, &store)?;
     cache::run(context, report, &store)

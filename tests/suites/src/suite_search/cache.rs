@@ -7,16 +7,13 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
-use super::rules::supported_levels;
+use super::hwcaps::supported_levels;
+use super::rules::MISSING;
 use super::{Store, WRONG_CLASS};
 use crate::harness::{Bind, Build, Context, Report, Run, Way};
 use crate::namespace::{Namespace, in_namespace, place};
 use crate::same::{Want, label, same, written};
 
-const MISSING: Want<'static> = Want::Fails(
-    127,
-    "libw.so: cannot open shared object file: No such file or directory",
-);
 const CACHE: &str = "/etc/ld.so.cache";
 /// In the order in which glibc searches them, as Debian builds it.
 const DEFAULT_DIRECTORIES: [&str; 2] = ["/usr/lib/x86_64-linux-gnu", "/usr/lib"];

@@ -1,4 +1,4 @@
-//! The search path rules: RPATH, RUNPATH, LD_LIBRARY_PATH, glibc-hwcaps, tokens, and what is skipped. One table row a case;
+//! The search path rules: RPATH, RUNPATH, LD_LIBRARY_PATH, and what is skipped. One table row a case;
 //! `@` in a flag or variable stands for the case's directory, where the program is and whose `cwd` it runs in.
 
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use super::{NOT_ELF, Store, WRONG_CLASS, WRONG_MACHINE};
 use crate::elf_edit::{Image, tag};
-use crate::harness::{Build, Context, Report, Run, Way};
+use crate::harness::{Build, Context, Report, Run};
 use crate::same::{Want, same};
 
 /// What needs `libw.so`.
@@ -37,9 +37,12 @@ struct Case<'a> {
     want: Want<'a>,
 }
 
-const OLD: &str = "-Wl,--disable-new-dtags";
-const NEW: &str = "-Wl,--enable-new-dtags";
-const MISSING: Want<'static> = Want::Fails(
+/// The linker writes DT_RPATH.
+pub const OLD: &str = "-Wl,--disable-new-dtags";
+/// The linker writes DT_RUNPATH.
+pub const NEW: &str = "-Wl,--enable-new-dtags";
+/// What ld-linux says when no rule finds the library.
+pub const MISSING: Want<'static> = Want::Fails(
     127,
     "libw.so: cannot open shared object file: No such file or directory",
 );
@@ -299,37 +302,12 @@ const CASES: &[Case] = &[
     },
 ];
 
-/// Strings that look like tokens and are none, or are at the edge: `spec` is the directory's name, `expanded` what it would
-/// be if the token were replaced (in it, `@` is the case's directory).
-const ODD_TOKENS: &[(&str, &str)] = &[
-    ("$L", "lib/x86_64-linux-gnu"),
-    ("${ORIGIN", "@"),
-    ("$", ""),
-    ("$ORIGINX", "@X"),
-    ("$ORIGIN_", "@_"),
-    ("$ORIGIN.d", "@.d"),
-    ("${}", ""),
-    ("${ORIGIN}X", "@X"),
-    ("$$ORIGIN", "$@"),
-    ("$origin", "@"),
-    ("${ORIGIN }", "@"),
-    ("$LIBX", "lib/x86_64-linux-gnuX"),
-    ("$PLATFORMX", "haswellX"),
-    ("$ORIGI", "@"),
-    ("${LIB", "lib/x86_64-linux-gnu"),
-    ("a$LIB", "alib/x86_64-linux-gnu"),
-    ("$FOO", ""),
-];
-
-/// Runs the table, the token cases and the cases that need an edited file.
+/// Runs the table and the case that needs an edited file.
 pub fn run(context: &Context, report: &mut Report, store: &Store) -> Result<()> {
     for (index, case) in CASES.iter().enumerate() {
         run_case(context, report, store, case, &format!("rule{index}"))?;
     }
-    platform(context, report, store)?;
-    odd_tokens(context, report, store)?;
-    both_tags(context, report, store)?;
-    hardware_capabilities(context, report, store)
+    both_tags(context, report, store)
 }
 
 /// Makes the directories and the program of one case and compares.
@@ -448,72 +426,6 @@ fn build_program(
     }
 }
 
-/// `$PLATFORM`: whichever name ld-linux gives this processor, ours must give the same.
-fn platform(context: &Context, report: &mut Report, store: &Store) -> Result<()> {
-    for token in ["$PLATFORM", "${PLATFORM}"] {
-        let names = ["haswell", "x86_64", "xeon_phi"];
-        let base = context.work.join(format!("platform{}", token.len()));
-        std::fs::create_dir_all(&base)?;
-        for (number, name) in (1..).zip(names) {
-            store.place(number, &base.join(name))?;
-        }
-        let program = store.printer(context, &format!("platform{}/program", token.len()), &[])?;
-        let path = format!("{}/{token}", base.display());
-        let name = format!("{token} is the processor's name as ld-linux has it");
-        let reference = Run::new(&program)
-            .way(Way::Reference)
-            .env("LD_LIBRARY_PATH", &path)
-            .output(context)?;
-        let found = reference.text();
-        same(
-            context,
-            report,
-            &name,
-            &program,
-            Want::Prints(found.trim()),
-            |run| run.env("LD_LIBRARY_PATH", &path),
-        );
-    }
-    Ok(())
-}
-
-/// Where the string is no token it is a directory of that very name; where ld-linux replaces it, so do we.
-fn odd_tokens(context: &Context, report: &mut Report, store: &Store) -> Result<()> {
-    for (index, (spec, expanded)) in ODD_TOKENS.iter().enumerate() {
-        let base = context.work.join(format!("token{index}")).join("origin");
-        let here = base.join("cwd");
-        std::fs::create_dir_all(&here)?;
-        store.place(7, &here.join(spec))?;
-        let expanded = expanded.replace('@', &base.to_string_lossy());
-        if !expanded.is_empty() {
-            store.place(8, &here.join(expanded))?;
-        }
-        let program = store.printer(context, &format!("token{index}/origin/program"), &[])?;
-        let reference = Run::new(&program)
-            .way(Way::Reference)
-            .env("LD_LIBRARY_PATH", spec)
-            .directory(&here)
-            .output(context)?;
-        let found = reference.text();
-        let name = format!("{spec} in LD_LIBRARY_PATH as ld-linux takes it");
-        if found.is_empty() {
-            same(context, report, &name, &program, MISSING, |run| {
-                run.env("LD_LIBRARY_PATH", spec).directory(&here)
-            });
-        } else {
-            same(
-                context,
-                report,
-                &name,
-                &program,
-                Want::Prints(found.trim()),
-                |run| run.env("LD_LIBRARY_PATH", spec).directory(&here),
-            );
-        }
-    }
-    Ok(())
-}
-
 /// An object with both tags: RPATH is ignored. The linker writes one of the two, so the string of another tag is used.
 fn both_tags(context: &Context, report: &mut Report, store: &Store) -> Result<()> {
     let base = context.work.join("both");
@@ -534,67 +446,4 @@ fn both_tags(context: &Context, report: &mut Report, store: &Store) -> Result<()
         |run| run,
     );
     Ok(())
-}
-
-/// glibc-hwcaps: of the subdirectories that the processor supports the highest wins, before the directory itself.
-fn hardware_capabilities(context: &Context, report: &mut Report, store: &Store) -> Result<()> {
-    let supported = supported_levels(context)?;
-    report.note(format!(
-        "glibc-hwcaps levels of this processor: {}",
-        supported.join(" ")
-    ));
-    for kind in ["RUNPATH", "RPATH", "LD_LIBRARY_PATH"] {
-        for highest in 1..=4u32 {
-            let directory = format!("hwcaps-{kind}-{highest}");
-            let base = context.work.join(&directory).join("d");
-            store.place(1, &base)?;
-            let mut found = 1;
-            for level in 2..=highest {
-                let name = format!("x86-64-v{level}");
-                store.place(level, &base.join("glibc-hwcaps").join(&name))?;
-                if supported.contains(&name) {
-                    found = level;
-                }
-            }
-            let path = format!("-Wl,-rpath,{}", base.display());
-            let flags: &[&str] = match kind {
-                "RUNPATH" => &[NEW, &path],
-                "RPATH" => &[OLD, &path],
-                _ => &[],
-            };
-            let program = store.printer(context, &format!("{directory}/program"), flags)?;
-            let name = format!("glibc-hwcaps up to x86-64-v{highest} under {kind}");
-            same(
-                context,
-                report,
-                &name,
-                &program,
-                Want::Prints(&found.to_string()),
-                |run| {
-                    if kind == "LD_LIBRARY_PATH" {
-                        run.env(kind, &base)
-                    } else {
-                        run
-                    }
-                },
-            );
-        }
-    }
-    Ok(())
-}
-
-/// The levels that ld-linux names as supported on this processor.
-pub fn supported_levels(context: &Context) -> Result<Vec<String>> {
-    let output = std::process::Command::new(&context.reference)
-        .arg("--help")
-        .output()?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let lines = text
-        .lines()
-        .map(str::trim)
-        .filter(|line| line.starts_with("x86-64-v") && line.contains("(supported"));
-    Ok(lines
-        .filter_map(|line| line.split(' ').next())
-        .map(str::to_owned)
-        .collect())
 }
