@@ -34,12 +34,12 @@ static void read_number(unsigned long address, int width)
     }
     for (int i = 0; i < width; i++)
         value |= (unsigned long)((volatile unsigned char *)base)[address + i] << (8 * i);
-    if (width == 8 && value - (unsigned long)base < 0x40000000)
-        printf("r %lx: base+0x%lx\n", address, value - (unsigned long)base);
-    else if (value == (unsigned long)probe_answer)
+    if (value == (unsigned long)probe_answer)
         printf("r %lx: probe_answer\n", address);
     else if (value - (unsigned long)probe_object < sizeof probe_object)
         printf("r %lx: probe_object+%ld\n", address, value - (unsigned long)probe_object);
+    else if (width == 8 && value - (unsigned long)base < 0x40000000)
+        printf("r %lx: base+0x%lx\n", address, value - (unsigned long)base);
     else
         printf("r %lx: 0x%lx\n", address, value);
 }

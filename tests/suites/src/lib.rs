@@ -14,6 +14,7 @@ mod suite_lazy;
 mod suite_mapping;
 mod suite_memory;
 mod suite_programs;
+mod suite_relocations;
 mod suite_runner;
 mod suite_search;
 mod suite_symbols;
@@ -89,6 +90,11 @@ pub const SUITES: &[Suite] = &[
         name: "mapping",
         summary: "every legal shape of segments, RELRO, stack permissions, text relocations",
         run: suite_mapping::run,
+    },
+    Suite {
+        name: "relocations",
+        summary: "every relocation type, RELA and RELR, and what is refused",
+        run: suite_relocations::run,
     },
     Suite {
         name: "tls-static",

@@ -17,9 +17,9 @@ use crate::harness::{Context, Report};
 /// Run every group.
 pub fn run(context: &Context, report: &mut Report) -> anyhow::Result<()> {
     let probe = probe::Probe::build(context)?;
-    segments::run(context, report, &probe)?;
-    alignment::run(context, report, &probe)?;
-    relro::run(context, report, &probe)?;
+    segments::run(report, &probe)?;
+    alignment::run(report, &probe)?;
+    relro::run(report, &probe)?;
     linked::run(context, report)?;
     stack::run(context, report)?;
     text_relocations::run(context, report)?;

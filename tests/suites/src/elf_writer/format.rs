@@ -45,7 +45,6 @@ impl Protection {
     pub const R: u32 = 4;
     pub const RW: u32 = 6;
     pub const RX: u32 = 5;
-    pub const RWX: u32 = 7;
 }
 
 /// `d_tag` values.
@@ -53,7 +52,6 @@ pub struct DynamicTag;
 #[allow(missing_docs, reason = "the gABI's own names")]
 impl DynamicTag {
     pub const NULL: u64 = 0;
-    pub const NEEDED: u64 = 1;
     pub const PLTRELSZ: u64 = 2;
     pub const PLTGOT: u64 = 3;
     pub const HASH: u64 = 4;
@@ -66,7 +64,6 @@ impl DynamicTag {
     pub const SYMENT: u64 = 11;
     pub const SONAME: u64 = 14;
     pub const PLTREL: u64 = 20;
-    pub const DEBUG: u64 = 21;
     pub const TEXTREL: u64 = 22;
     pub const JMPREL: u64 = 23;
     pub const FLAGS: u64 = 30;
@@ -167,6 +164,9 @@ pub struct Relocation {
 }
 
 impl Relocation {
+    /// Bytes of one.
+    pub const SIZE: u64 = 24;
+
     /// A record of type `kind` at `address`.
     #[must_use]
     pub fn new(address: u64, kind: u32, symbol: u32, addend: i64) -> Self {
@@ -176,6 +176,16 @@ impl Relocation {
             symbol,
             addend,
         }
+    }
+
+    /// The record that stands at `offset` of `file`.
+    pub fn read(file: &[u8], offset: u64) -> anyhow::Result<Self> {
+        Ok(Self {
+            address: get(file, offset, 8)?,
+            kind: u32::try_from(get(file, offset + 8, 4)?)?,
+            symbol: u32::try_from(get(file, offset + 12, 4)?)?,
+            addend: get(file, offset + 16, 8)?.cast_signed(),
+        })
     }
 
     /// The record as it stands in a file.

@@ -8,7 +8,8 @@ use std::path::Path;
 use anyhow::Context as _;
 
 use super::format::{
-    DYNAMIC_ENTRY_SIZE, PROGRAM_HEADER_SIZE, ProgramHeader, SegmentKind, get, header_field, put,
+    DYNAMIC_ENTRY_SIZE, DynamicTag, PROGRAM_HEADER_SIZE, ProgramHeader, Relocation, SegmentKind,
+    get, header_field, put,
 };
 
 /// A linked file, held in memory until it is written.
@@ -189,16 +190,6 @@ impl Image {
         Ok(end)
     }
 
-    /// Write `bytes` over the file at `offset`.
-    pub fn patch(&mut self, offset: u64, bytes: &[u8]) -> anyhow::Result<()> {
-        put(&mut self.bytes, offset, bytes)
-    }
-
-    /// The number of `width` bytes at `offset`.
-    pub fn number(&self, offset: u64, width: usize) -> anyhow::Result<u64> {
-        get(&self.bytes, offset, width)
-    }
-
     /// File offset of the byte that is loaded at `address`.
     pub fn offset_of(&self, address: u64) -> anyhow::Result<u64> {
         let headers = self.program_headers()?;
@@ -236,6 +227,15 @@ impl Image {
             .find(|entry| entry.0 == tag)
             .map(|entry| entry.1)
             .with_context(|| format!("no dynamic entry {tag:#x}"))
+    }
+
+    /// The records of DT_RELA.
+    pub fn relocations(&self) -> anyhow::Result<Vec<Relocation>> {
+        let table = self.offset_of(self.dynamic_value(DynamicTag::RELA)?)?;
+        let size = self.dynamic_value(DynamicTag::RELASZ)?;
+        (0..size / Relocation::SIZE)
+            .map(|index| Relocation::read(&self.bytes, table + index * Relocation::SIZE))
+            .collect()
     }
 
     /// Turn the first dynamic entry `tag` into `(new_tag, value)`.

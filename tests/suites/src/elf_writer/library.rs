@@ -58,12 +58,6 @@ impl Segment {
             ..self
         }
     }
-
-    /// The same with another `p_align`.
-    #[must_use]
-    pub fn alignment(self, alignment: u64) -> Self {
-        Self { alignment, ..self }
-    }
 }
 
 /// Which hash tables the library has.

@@ -2,9 +2,9 @@
 
 use super::probe::{ANCHOR, Expected, Probe, SONAME};
 use crate::elf_writer::{Library, Protection};
-use crate::harness::{Context, Report};
+use crate::harness::Report;
 
-pub fn run(context: &Context, report: &mut Report, probe: &Probe) -> anyhow::Result<()> {
+pub fn run(report: &mut Report, probe: &Probe) -> anyhow::Result<()> {
     for (words, alignment) in [
         ("64 KiB", 0x1_0000),
         ("2 MiB", 0x20_0000),
@@ -26,14 +26,7 @@ pub fn run(context: &Context, report: &mut Report, probe: &Probe) -> anyhow::Res
             library.segment(index)?.alignment = alignment;
             library.word(ANCHOR, 0x1234);
             let name = format!("{name} in segment {index}");
-            probe.check(
-                context,
-                report,
-                &name,
-                &library,
-                &commands,
-                Expected::Agreed(&lines),
-            )?;
+            probe.check(report, &name, &library, &commands, Expected::Agreed(&lines))?;
         }
     }
 
@@ -54,14 +47,7 @@ pub fn run(context: &Context, report: &mut Report, probe: &Probe) -> anyhow::Res
         "r 2800: 0x1234",
         "c 1000: 7",
     ];
-    probe.check(
-        context,
-        report,
-        name,
-        &library,
-        &commands,
-        Expected::Agreed(&lines),
-    )?;
+    probe.check(report, name, &library, &commands, Expected::Agreed(&lines))?;
 
     for alignment in [0, 1, 0x10] {
         let mut library = Library::ordinary(SONAME);
@@ -73,7 +59,6 @@ pub fn run(context: &Context, report: &mut Report, probe: &Probe) -> anyhow::Res
         let lines = ["p 0:r-- 1000:r-x 2000:rw- 4000", "r 2800: 0x1234"];
         let name = format!("p_align of {alignment}");
         probe.check(
-            context,
             report,
             &name,
             &library,
@@ -92,7 +77,6 @@ pub fn run(context: &Context, report: &mut Report, probe: &Probe) -> anyhow::Res
             "larger than 1 GiB",
         ];
         probe.check(
-            context,
             report,
             &format!("p_align of {words} is refused"),
             &library,
@@ -105,7 +89,6 @@ pub fn run(context: &Context, report: &mut Report, probe: &Probe) -> anyhow::Res
     library.segment(0)?.alignment = 0x3000;
     let texts = ["/libodd.so: ", "0x3000 is not a power of two"];
     probe.check(
-        context,
         report,
         "p_align that is no power of two is refused",
         &library,
@@ -118,7 +101,6 @@ pub fn run(context: &Context, report: &mut Report, probe: &Probe) -> anyhow::Res
     library.segment(2)?.flags = Protection::RW;
     let texts = ["libodd.so: ELF load command address/offset not page-aligned"];
     probe.check(
-        context,
         report,
         "offset and address not congruent modulo the page size are refused",
         &library,

@@ -37,6 +37,7 @@ pub enum Expected<'a> {
 
 /// The built probe.
 pub struct Probe {
+    context: Context,
     program: PathBuf,
 }
 
@@ -54,7 +55,10 @@ impl Probe {
             .with(stub)
             .output("probe")
             .build(context)?;
-        Ok(Self { program })
+        Ok(Self {
+            context: context.clone(),
+            program,
+        })
     }
 
     /// The program.
@@ -62,10 +66,15 @@ impl Probe {
         &self.program
     }
 
+    /// Where the library of the check `name` is put.
+    pub fn directory(&self, name: &str) -> PathBuf {
+        // A colon or semicolon would end the entry in LD_LIBRARY_PATH.
+        self.context.work.join(name.replace([' ', ':', ';'], "_"))
+    }
+
     /// Run `commands` on the library in directory `name` of the suite's work directory.
     pub fn run(
         &self,
-        context: &Context,
         name: &str,
         way: Way,
         anchor: u64,
@@ -78,15 +87,14 @@ impl Probe {
         Run::new(&self.program)
             .way(way)
             .bind(Bind::Lazy)
-            .env("LD_LIBRARY_PATH", context.work.join(name))
+            .env("LD_LIBRARY_PATH", self.directory(name))
             .args(arguments)
-            .output(context)
+            .output(&self.context)
     }
 
     /// Write `library` (its `anchor` at `anchor`) and check what `commands` print in both ways.
     pub fn check_at(
         &self,
-        context: &Context,
         report: &mut Report,
         name: &str,
         library: &Library,
@@ -95,28 +103,26 @@ impl Probe {
         expected: Expected<'_>,
     ) -> anyhow::Result<()> {
         library
-            .write(&context.work.join(name).join(SONAME))
+            .write(&self.directory(name).join(SONAME))
             .with_context(|| name.to_owned())?;
-        self.check_present(context, report, name, anchor, commands, expected)
+        self.check_present(report, name, anchor, commands, expected)
     }
 
     /// [`Probe::check_at`] for a library whose `anchor` is at [`ANCHOR`].
     pub fn check(
         &self,
-        context: &Context,
         report: &mut Report,
         name: &str,
         library: &Library,
         commands: &[&str],
         expected: Expected<'_>,
     ) -> anyhow::Result<()> {
-        self.check_at(context, report, name, library, ANCHOR, commands, expected)
+        self.check_at(report, name, library, ANCHOR, commands, expected)
     }
 
     /// The same for a library that is already there.
     pub fn check_present(
         &self,
-        context: &Context,
         report: &mut Report,
         name: &str,
         anchor: u64,
@@ -125,7 +131,7 @@ impl Probe {
     ) -> anyhow::Result<()> {
         let reference = match expected {
             Expected::Reference | Expected::Agreed(_) => {
-                let outcome = self.run(context, name, Way::Reference, anchor, commands)?;
+                let outcome = self.run(name, Way::Reference, anchor, commands)?;
                 anyhow::ensure!(
                     outcome.status == Status::Exit(0),
                     "{name}: ld-linux does not run the fixture: {}",
@@ -143,7 +149,7 @@ impl Probe {
             Expected::Ours(_) | Expected::Refused(_) => None,
         };
         for (way, words) in BOTH_WAYS {
-            let outcome = self.run(context, name, way, anchor, commands)?;
+            let outcome = self.run(name, way, anchor, commands)?;
             let result = match (expected, &reference) {
                 (Expected::Ours(lines), _) => prints(&outcome, lines),
                 (Expected::Refused(texts), _) => refused(&outcome, texts),

@@ -2,9 +2,9 @@
 
 use super::probe::{Expected, Probe, SONAME};
 use crate::elf_writer::{Library, ProgramHeader, Protection, Segment, SegmentKind, Type};
-use crate::harness::{Context, Report};
+use crate::harness::Report;
 
-pub fn run(context: &Context, report: &mut Report, probe: &Probe) -> anyhow::Result<()> {
+pub fn run(report: &mut Report, probe: &Probe) -> anyhow::Result<()> {
     let pages = [
         "p:0:6000", "w:2000", "w:2ff8", "w:3000", "w:37ff", "w:3800", "w:4000",
     ];
@@ -27,7 +27,6 @@ pub fn run(context: &Context, report: &mut Report, probe: &Probe) -> anyhow::Res
         let mut commands = pages.to_vec();
         commands.extend(["r:2900", "r:3900"]);
         probe.check(
-            context,
             report,
             &format!("RELRO {words}"),
             &library,
@@ -41,7 +40,6 @@ pub fn run(context: &Context, report: &mut Report, probe: &Probe) -> anyhow::Res
     let commands = ["w:2000", "w:2fff", "w:3000"];
     let lines = ["w 2000: SIGSEGV", "w 2fff: SIGSEGV", "w 3000: written"];
     probe.check(
-        context,
         report,
         "a write to RELRO is SIGSEGV",
         &library,

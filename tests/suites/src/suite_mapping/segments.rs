@@ -4,20 +4,20 @@
 
 use super::probe::{ANCHOR, Expected, Probe, SONAME};
 use crate::elf_writer::{Library, Protection, Segment, Symbol};
-use crate::harness::{Context, Report};
+use crate::harness::Report;
 
 /// `mov eax, 7; ret`.
 const RETURN_7: [u8; 6] = [0xb8, 7, 0, 0, 0, 0xc3];
 
-pub fn run(context: &Context, report: &mut Report, probe: &Probe) -> anyhow::Result<()> {
-    split(context, report, probe)?;
-    bss(context, report, probe)?;
-    counts(context, report, probe)?;
-    headers(context, report, probe)?;
-    ends(context, report, probe)
+pub fn run(report: &mut Report, probe: &Probe) -> anyhow::Result<()> {
+    split(report, probe)?;
+    bss(report, probe)?;
+    counts(report, probe)?;
+    headers(report, probe)?;
+    ends(report, probe)
 }
 
-fn split(context: &Context, report: &mut Report, probe: &Probe) -> anyhow::Result<()> {
+fn split(report: &mut Report, probe: &Probe) -> anyhow::Result<()> {
     let mut library = Library::ordinary(SONAME);
     library.place(0x1000, &RETURN_7).word(ANCHOR, 0x1234);
     let commands = [
@@ -31,7 +31,6 @@ fn split(context: &Context, report: &mut Report, probe: &Probe) -> anyhow::Resul
         "z:3000:4000",
     ];
     probe.check(
-        context,
         report,
         "headers, text, data and bss as linkers make them",
         &library,
@@ -49,7 +48,6 @@ fn split(context: &Context, report: &mut Report, probe: &Probe) -> anyhow::Resul
     library.place(0x1000, &RETURN_7).word(0x800, 0x1234);
     let commands = ["p:0:2000", "r:800", "w:800", "c:1000", "w:1000"];
     probe.check_at(
-        context,
         report,
         "data before text",
         &library,
@@ -68,7 +66,6 @@ fn split(context: &Context, report: &mut Report, probe: &Probe) -> anyhow::Resul
     library.place(0x4000, &RETURN_7).word(ANCHOR, 0x1234);
     let commands = ["p:0:5000", "r:2800", "c:4000"];
     probe.check(
-        context,
         report,
         "file order other than address order",
         &library,
@@ -97,7 +94,6 @@ fn split(context: &Context, report: &mut Report, probe: &Probe) -> anyhow::Resul
         "z:3000:3400",
     ];
     probe.check(
-        context,
         report,
         "two segments share a page of the file",
         &library,
@@ -119,7 +115,6 @@ fn split(context: &Context, report: &mut Report, probe: &Probe) -> anyhow::Resul
         .relocation(0x12900, 8, 0, 0x12800);
     let commands = ["p:10000:14000", "c:11000", "r:12800", "r:12900"];
     probe.check_at(
-        context,
         report,
         "first segment at a non-zero address",
         &library,
@@ -129,14 +124,13 @@ fn split(context: &Context, report: &mut Report, probe: &Probe) -> anyhow::Resul
     )
 }
 
-fn bss(context: &Context, report: &mut Report, probe: &Probe) -> anyhow::Result<()> {
+fn bss(report: &mut Report, probe: &Probe) -> anyhow::Result<()> {
     let mut library = Library::ordinary(SONAME);
     library
         .segments
         .push(Segment::new(0x5000, 0, Protection::RW).memory(0x2800));
     let commands = ["p:0:8000", "z:5000:8000", "w:5000", "w:7fff"];
     probe.check(
-        context,
         report,
         "bss in a PT_LOAD of its own without bytes in the file",
         &library,
@@ -152,7 +146,6 @@ fn bss(context: &Context, report: &mut Report, probe: &Probe) -> anyhow::Result<
     );
     let commands = ["p:0:7000", "z:5a00:6a00", "w:5a00", "w:69ff"];
     probe.check(
-        context,
         report,
         "bss in a PT_LOAD of its own that starts inside a page",
         &library,
@@ -166,7 +159,6 @@ fn bss(context: &Context, report: &mut Report, probe: &Probe) -> anyhow::Result<
     library.place_in_file(0x2000, &[0xff; 0x2000]);
     let commands = ["z:2900:4000", "r:28f8", "w:2900", "w:3fff"];
     probe.check(
-        context,
         report,
         "bss tail of the last page of the file is zero",
         &library,
@@ -184,7 +176,6 @@ fn bss(context: &Context, report: &mut Report, probe: &Probe) -> anyhow::Result<
         "r 2fff: 0x0",
     ];
     probe.check(
-        context,
         report,
         "bss of one byte",
         &library,
@@ -199,7 +190,6 @@ fn bss(context: &Context, report: &mut Report, probe: &Probe) -> anyhow::Result<
     library.place_in_file(0x5000, &[0xff; 0x1000]);
     let commands = ["p:0:8000", "r:57ff:1", "z:5800:8000", "w:5800", "w:6000"];
     probe.check(
-        context,
         report,
         "more memory than file in a read-only segment",
         &library,
@@ -214,7 +204,6 @@ fn bss(context: &Context, report: &mut Report, probe: &Probe) -> anyhow::Result<
         .place(0x1000, &RETURN_7);
     let commands = ["p:0:4000", "c:1000", "z:1200:1800", "w:1200"];
     probe.check(
-        context,
         report,
         "more memory than file in a text segment",
         &library,
@@ -229,7 +218,6 @@ fn bss(context: &Context, report: &mut Report, probe: &Probe) -> anyhow::Result<
     library.place(0x1000, &RETURN_7);
     let commands = ["p:0:4000", "c:1000", "r:2800"];
     probe.check(
-        context,
         report,
         "a PT_LOAD without memory",
         &library,
@@ -239,7 +227,7 @@ fn bss(context: &Context, report: &mut Report, probe: &Probe) -> anyhow::Result<
 }
 
 /// Libraries of 1 to 8 segments, without and with holes between them; no segment is writable and executable.
-fn counts(context: &Context, report: &mut Report, probe: &Probe) -> anyhow::Result<()> {
+fn counts(report: &mut Report, probe: &Probe) -> anyhow::Result<()> {
     for holes in [false, true] {
         for count in 1..=8u64 {
             let stride = if holes { 0x3000 } else { 0x1000 };
@@ -277,7 +265,6 @@ fn counts(context: &Context, report: &mut Report, probe: &Probe) -> anyhow::Resu
                 }
             );
             probe.check_at(
-                context,
                 report,
                 &name,
                 &library,
@@ -290,7 +277,7 @@ fn counts(context: &Context, report: &mut Report, probe: &Probe) -> anyhow::Resu
     Ok(())
 }
 
-fn headers(context: &Context, report: &mut Report, probe: &Probe) -> anyhow::Result<()> {
+fn headers(report: &mut Report, probe: &Probe) -> anyhow::Result<()> {
     let places = [
         ("in the second page", 0x1800),
         ("behind the last segment", 0x3000),
@@ -302,7 +289,6 @@ fn headers(context: &Context, report: &mut Report, probe: &Probe) -> anyhow::Res
         library.place(0x1000, &RETURN_7).word(ANCHOR, 0x1234);
         let commands = ["p:0:4000", "c:1000", "r:2800"];
         probe.check(
-            context,
             report,
             &format!("program headers {words}"),
             &library,
@@ -313,7 +299,7 @@ fn headers(context: &Context, report: &mut Report, probe: &Probe) -> anyhow::Res
     Ok(())
 }
 
-fn ends(context: &Context, report: &mut Report, probe: &Probe) -> anyhow::Result<()> {
+fn ends(report: &mut Report, probe: &Probe) -> anyhow::Result<()> {
     let mut library = Library::ordinary(SONAME);
     *library.segment(2)? = Segment::new(0x2000, 0x901, Protection::RW);
     library.place(0x2900, &[0x77]);
@@ -321,7 +307,6 @@ fn ends(context: &Context, report: &mut Report, probe: &Probe) -> anyhow::Result
     anyhow::ensure!(length == 0x2901, "the file has {length:#x} bytes");
     let commands = ["r:2900:1", "w:2900", "z:2901:3000"];
     probe.check(
-        context,
         report,
         "last segment ends exactly at the end of the file",
         &library,
@@ -333,15 +318,14 @@ fn ends(context: &Context, report: &mut Report, probe: &Probe) -> anyhow::Result
     let name = "last segment ends one byte behind the end of the file";
     let mut bytes = library.bytes()?;
     bytes.truncate(length - 1);
-    let path = context.work.join(name).join(SONAME);
-    std::fs::create_dir_all(context.work.join(name))?;
+    let path = probe.directory(name).join(SONAME);
+    std::fs::create_dir_all(probe.directory(name))?;
     std::fs::write(&path, bytes)?;
     let error = format!(
         "/probe: error while loading shared libraries: {}: file too short",
         path.display()
     );
     probe.check_present(
-        context,
         report,
         name,
         ANCHOR,
@@ -353,7 +337,6 @@ fn ends(context: &Context, report: &mut Report, probe: &Probe) -> anyhow::Result
     let mut library = Library::ordinary(SONAME);
     library.segments.swap(0, 2);
     probe.check(
-        context,
         report,
         "PT_LOAD entries out of order",
         &library,

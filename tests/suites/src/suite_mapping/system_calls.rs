@@ -11,11 +11,11 @@ use crate::harness::{Context, Report, Run, Way, interpreter_of};
 
 pub fn run(context: &Context, report: &mut Report, probe: &Probe) -> anyhow::Result<()> {
     let name = "system calls";
-    Library::ordinary(SONAME).write(&context.work.join(name).join(SONAME))?;
+    Library::ordinary(SONAME).write(&probe.directory(name).join(SONAME))?;
     for way in [Way::Reference, Way::Direct, Way::Interpreter] {
         let run = Run::new(probe.program())
             .way(way)
-            .env("LD_LIBRARY_PATH", context.work.join(name))
+            .env("LD_LIBRARY_PATH", probe.directory(name))
             .args(["2800", "r:2800"]);
         let lines = trace(context, &run, "openat,open,close,mmap,mprotect")?;
         let shape = shape(&lines).map_err(|message| format!("{message}\n{}", lines.join("\n")));
