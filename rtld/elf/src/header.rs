@@ -191,7 +191,9 @@ pub fn check(prefix: &[u8], file_size: Option<u64>) -> Result<FileHeader, Header
     if i64::try_from(header.e_phoff).is_err() {
         return Err(HeaderError::ProgramHeaderOffset);
     }
-    let end = header.e_phoff.saturating_add(checked.program_headers_size() as u64);
+    let end = header
+        .e_phoff
+        .saturating_add(checked.program_headers_size() as u64);
     if file_size.is_some_and(|size| end > size) {
         return Err(HeaderError::ProgramHeadersOutside);
     }

@@ -372,16 +372,14 @@ impl<'a> Image<'a> {
         self.bias.addr().wrapping_add(vaddr as usize)
     }
 
-    /// How many bytes of one segment with all of `flags` follow `vaddr` (that byte included).
-    fn remaining(&self, vaddr: u64, any: u32, all: u32) -> Option<u64> {
+    /// How many bytes of one segment, whose p_flags `may`, follow `vaddr` (that byte included).
+    fn remaining(&self, vaddr: u64, may: impl Fn(u32) -> bool) -> Option<u64> {
         let window = self
             .window_size
             .checked_sub(vaddr.checked_sub(self.window_start)?)?;
         self.headers
             .iter()
-            .filter(|header| {
-                header.p_type == PT_LOAD && header.p_flags & any != 0 && header.p_flags & all == all
-            })
+            .filter(|header| header.p_type == PT_LOAD && may(header.p_flags))
             .filter_map(|header| {
                 header
                     .p_memsz
@@ -396,8 +394,7 @@ impl<'a> Image<'a> {
         if length == 0 {
             return Some(Table::empty());
         }
-        // A page that can be written can be read on x86-64.
-        if self.remaining(vaddr, PF_R | PF_W, 0)? < length {
+        if self.remaining(vaddr, is_readable)? < length {
             return None;
         }
         let first = self.bias.wrapping_add(usize::try_from(vaddr).ok()?);
@@ -419,7 +416,7 @@ impl<'a> Image<'a> {
 
     /// As many whole records from `vaddr` on as its PT_LOAD holds; `None` if `vaddr` is in no readable PT_LOAD.
     pub fn table_to_end<T: Pod>(&self, vaddr: u64) -> Option<Table<'a, T>> {
-        let length = self.remaining(vaddr, PF_R | PF_W, 0)?;
+        let length = self.remaining(vaddr, is_readable)?;
         if length == 0 {
             return None;
         }
@@ -439,7 +436,12 @@ impl<'a> Image<'a> {
     /// Whether one PT_LOAD whose p_flags has all of `flags_required` (PF_*) holds the `length` bytes at `vaddr`.
     /// For `length` 0: whether such a PT_LOAD holds or ends at `vaddr`.
     pub fn contains(&self, vaddr: u64, length: u64, flags_required: u32) -> bool {
-        self.remaining(vaddr, u32::MAX, flags_required)
+        self.remaining(vaddr, |flags| flags & flags_required == flags_required)
             .is_some_and(|left| left >= length)
     }
+}
+
+/// Whether a segment with these p_flags can be read: on x86-64 a page that can be written can be.
+const fn is_readable(flags: u32) -> bool {
+    flags & (PF_R | PF_W) != 0
 }

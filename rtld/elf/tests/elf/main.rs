@@ -2,7 +2,15 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)]
 
+mod cache;
+mod crafted;
+mod dynamic;
+mod hash;
 mod headers;
+mod mutate;
+mod pod;
 mod real;
+mod relocation;
 mod segments;
 mod support;
+mod versions;
