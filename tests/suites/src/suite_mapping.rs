@@ -19,7 +19,7 @@ pub fn run(context: &Context, report: &mut Report) -> anyhow::Result<()> {
     let probe = probe::Probe::build(context)?;
     segments::run(report, &probe)?;
     alignment::run(report, &probe)?;
-    relro::run(report, &probe)?;
+    relro::run(context, report, &probe)?;
     linked::run(context, report)?;
     stack::run(context, report)?;
     text_relocations::run(context, report)?;

@@ -2,9 +2,9 @@
 
 use super::probe::{Expected, Probe, SONAME};
 use crate::elf_writer::{Library, ProgramHeader, Protection, Segment, SegmentKind, Type};
-use crate::harness::Report;
+use crate::harness::{Build, Context, Linker, Report, Run, WAYS, Way};
 
-pub fn run(report: &mut Report, probe: &Probe) -> anyhow::Result<()> {
+pub fn run(context: &Context, report: &mut Report, probe: &Probe) -> anyhow::Result<()> {
     let pages = [
         "p:0:6000", "w:2000", "w:2ff8", "w:3000", "w:37ff", "w:3800", "w:4000",
     ];
@@ -45,7 +45,47 @@ pub fn run(report: &mut Report, probe: &Probe) -> anyhow::Result<()> {
         &library,
         &commands,
         Expected::Agreed(&lines),
-    )
+    )?;
+    linked(context, report)
+}
+
+/// The program's own RELRO and a library's as linkers lay them out.
+fn linked(context: &Context, report: &mut Report) -> anyhow::Result<()> {
+    for linker in [Linker::Bfd, Linker::Lld, Linker::Mold] {
+        for (kind, flag) in [("PIE", "-pie"), ("non-PIE", "-no-pie")] {
+            let directory = format!("relro/{}/{kind}", linker.name());
+            let library = Build::new("mapping/relro.c")
+                .shared()
+                .linker(linker)
+                .flags(&["-O1", "-DLIBRARY", "-Wl,-z,relro"])
+                .output(format!("{directory}/librelro.so"))
+                .build(context)?;
+            let program = Build::new("mapping/relro.c")
+                .linker(linker)
+                // Through the GOT: the library's constants are not copied into a program that is not position-independent.
+                .flags(&["-O1", "-Wl,-z,relro", "-Wl,-rpath,$ORIGIN", "-fPIC"])
+                .flag(flag)
+                .with(library)
+                .output(format!("{directory}/relro"))
+                .build(context)?;
+            let reference = Run::new(&program).way(Way::Reference).output(context)?;
+            let text = reference.text();
+            anyhow::ensure!(
+                text.matches("SIGSEGV").count() == 4 && text.matches("written").count() == 2,
+                "ld-linux does otherwise: {}",
+                reference.describe()
+            );
+            for (way, bind) in WAYS {
+                let outcome = Run::new(&program).way(way).bind(bind).output(context)?;
+                let name = format!(
+                    "RELRO of a {kind} program and its library by {}, {way:?} {bind:?}",
+                    linker.name()
+                );
+                report.check(name, outcome.same_as(&reference));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The ordinary library with three pages of data and one of bss.

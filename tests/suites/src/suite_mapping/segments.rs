@@ -153,6 +153,24 @@ fn bss(report: &mut Report, probe: &Probe) -> anyhow::Result<()> {
         Expected::Reference,
     )?;
 
+    // Behind the data's end and the bss' start the file holds what must not be seen.
+    let mut library = Library::ordinary(SONAME);
+    *library.segment(2)? = Segment::new(0x2000, 0x900, Protection::RW);
+    library
+        .segments
+        .push(Segment::new(0x2a00, 0, Protection::RW).memory(0x1000));
+    library
+        .place_in_file(0x2000, &[0xff; 0x1000])
+        .word(ANCHOR, 0x1234);
+    let commands = ["p:0:4000", "r:2800", "z:2a00:3a00", "w:2a00", "w:39ff"];
+    probe.check(
+        report,
+        "bss in a PT_LOAD of its own in the page where the data end",
+        &library,
+        &commands,
+        Expected::Reference,
+    )?;
+
     // What stands behind p_filesz in the last page of the file must not be seen.
     let mut library = Library::ordinary(SONAME);
     *library.segment(2)? = Segment::new(0x2000, 0x900, Protection::RW).memory(0x2000);

@@ -17,9 +17,11 @@ pub fn run(context: &Context, report: &mut Report, probe: &Probe) -> anyhow::Res
             .way(way)
             .env("LD_LIBRARY_PATH", probe.directory(name))
             .args(["2800", "r:2800"]);
-        let lines = trace(context, &run, "openat,open,close,mmap,mprotect")?;
-        let shape = shape(&lines).map_err(|message| format!("{message}\n{}", lines.join("\n")));
-        let writable = writable_and_executable(&lines);
+        let lines = trace(context, &run, "openat,open,close,mmap,mprotect");
+        let shape = lines.as_ref().map_err(String::clone).and_then(|lines| {
+            shape(lines).map_err(|message| format!("{message}\n{}", lines.join("\n")))
+        });
+        let writable = lines.and_then(|lines| writable_and_executable(&lines));
         if way == Way::Reference {
             shape
                 .and(writable)
@@ -99,8 +101,13 @@ pub fn writable_and_executable(lines: &[String]) -> Result<(), String> {
     }
 }
 
-/// The calls of `run` that are named in `calls`, one a line as strace writes them. An error if the program does not end with 0.
-pub fn trace(context: &Context, run: &Run, calls: &str) -> anyhow::Result<Vec<String>> {
+/// The calls of `run` that are named in `calls`, one a line as strace writes them; in words why there are none, for instance because the
+/// program did not end with 0.
+pub fn trace(context: &Context, run: &Run, calls: &str) -> Result<Vec<String>, String> {
+    strace(context, run, calls).map_err(|error| format!("{error:#}"))
+}
+
+fn strace(context: &Context, run: &Run, calls: &str) -> anyhow::Result<Vec<String>> {
     let log = context.work.join("strace.log");
     let command = run.command(context)?;
     let program = std::path::Path::new(command.get_program());

@@ -24,29 +24,20 @@ pub fn run(context: &Context, report: &mut Report) -> anyhow::Result<()> {
     ];
     for (index, (words, linker, by_tag, by_flag)) in cases.into_iter().enumerate() {
         let program = build(context, &format!("text/{index}"), linker, by_tag, by_flag)?;
-        let reference = Run::new(&program).way(Way::Reference).output(context)?;
-        anyhow::ensure!(
-            reference.status == Status::Exit(0) && reference.text() == "42\nr-xp\n",
-            "{words}: ld-linux does not run the fixture: {}",
-            reference.describe()
-        );
-        for (way, way_words) in BOTH_WAYS {
-            report.check(
-                format!("text relocations, {words}, {way_words}"),
-                Run::new(&program)
-                    .way(way)
-                    .output(context)?
-                    .same_as(&reference),
-            );
-            let lines = trace(
-                context,
-                &Run::new(&program).way(way),
-                "mmap,mprotect,pkey_mprotect",
-            )?;
-            let bad = writable_and_executable(&lines);
-            report.check(format!("text relocations, {words} ask for no writable and executable memory, {way_words}"), bad);
-        }
+        applied(context, report, words, &program)?;
     }
+    let program = Build::new("mapping/text_relocations_program.c")
+        .source("mapping/text_relocations_program.S")
+        .flags(&["-pie", "-fPIE", "-Wl,-z,notext"])
+        .output("text/program/text")
+        .build(context)?;
+    anyhow::ensure!(
+        Image::read(&program)?
+            .dynamic_value(DynamicTag::TEXTREL)
+            .is_ok(),
+        "the program has no text relocation"
+    );
+    applied(context, report, "in the program itself", &program)?;
 
     // ld-linux dies of SIGSEGV.
     let program = build(context, "text/unsaid", Linker::Bfd, false, false)?;
@@ -60,6 +51,37 @@ pub fn run(context: &Context, report: &mut Report) -> anyhow::Result<()> {
         report.check(
             format!("text relocations without DT_TEXTREL are refused, {way_words}"),
             refused(&outcome, &texts),
+        );
+    }
+    Ok(())
+}
+
+/// The program prints 42 and the permissions of its text, and nothing was writable and executable on the way.
+fn applied(
+    context: &Context,
+    report: &mut Report,
+    words: &str,
+    program: &Path,
+) -> anyhow::Result<()> {
+    let reference = Run::new(program).way(Way::Reference).output(context)?;
+    anyhow::ensure!(
+        reference.status == Status::Exit(0) && reference.text() == "42\nr-xp\n",
+        "{words}: ld-linux does not run the fixture: {}",
+        reference.describe()
+    );
+    for (way, way_words) in BOTH_WAYS {
+        let run = Run::new(program).way(way);
+        report.check(
+            format!("text relocations {words}, {way_words}"),
+            run.output(context)?.same_as(&reference),
+        );
+        let calls = trace(context, &run, "mmap,mprotect,pkey_mprotect");
+        let name = format!(
+            "text relocations {words} never make memory writable and executable, {way_words}"
+        );
+        report.check(
+            name,
+            calls.and_then(|calls| writable_and_executable(&calls)),
         );
     }
     Ok(())
