@@ -16,13 +16,17 @@ pub mod region;
 pub mod substitutes;
 pub mod table;
 pub mod thread;
+pub mod tunables;
+pub mod unsupported;
 
 pub use dtv::Dtv;
 pub use host::{Callbacks, Glibc, ProcessFacts, TlsFacts};
 pub use library::Library;
 pub use link_map::{LinkMap, ObjectFacts};
 pub use offsets::Offsets;
-pub use recognise::{Unsupported, recognise};
+pub use recognise::recognise;
 pub use region::{OutsideRegion, Region};
 pub use substitutes::{Substitute, is_system_library};
 pub use thread::{RseqFacts, ThreadFacts};
+pub use tunables::Tunables;
+pub use unsupported::{Found, Reason, Unsupported};

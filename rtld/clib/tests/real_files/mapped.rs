@@ -4,7 +4,7 @@ use std::alloc::{Layout as Memory, alloc_zeroed};
 use std::path::Path;
 
 use rtld_clib::Library;
-use rtld_elf::{Dynamic, Image, Layout, ProgramHeader, Table, header, segments};
+use rtld_elf::{Dynamic, Image, Layout, ProgramHeader, Sym, Table, header, segments};
 
 pub const LIBC: &str = "/lib/x86_64-linux-gnu/libc.so.6";
 pub const LOADER: &str = "/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2";
@@ -73,7 +73,7 @@ impl Mapped {
 
     /// The words of a variable, by its name.
     pub fn words(&self, name: &str) -> Vec<u64> {
-        let symbol = self.library().symbol(name.as_bytes()).unwrap();
+        let symbol = self.symbol(name);
         self.image
             .table::<u64>(symbol.st_value, symbol.st_size / 8)
             .unwrap()
@@ -81,11 +81,34 @@ impl Mapped {
             .collect()
     }
 
-    /// Virtual address of a variable.
-    pub fn vaddr(&self, name: &str) -> u64 {
+    /// The definition of a name.
+    pub fn symbol(&self, name: &str) -> Sym {
         self.library()
             .symbol(name.as_bytes())
             .unwrap_or_else(|| panic!("no symbol {name}"))
-            .st_value
+    }
+
+    /// Changes the size that the symbol table gives for a name.
+    pub fn set_size(&self, name: &str, size: u64) {
+        let library = self.library();
+        let symbols = library.dynamic.symbols.records();
+        let is_name = |symbol: Sym| {
+            library
+                .dynamic
+                .strings
+                .equals(symbol.st_name, name.as_bytes())
+        };
+        let count = library.dynamic.hash.symbol_count() as usize;
+        let index = symbols
+            .iter()
+            .take(count)
+            .position(is_name)
+            .unwrap_or_else(|| panic!("no symbol {name}"));
+        let entry = symbols.as_ptr().addr() + index * size_of::<Sym>();
+        // st_size is the last of the record's fields.
+        self.write(
+            (entry + size_of::<Sym>() - 8 - self.base) as u64,
+            &size.to_le_bytes(),
+        );
     }
 }

@@ -1,0 +1,93 @@
+//! glibc's tunables: the user's settings, stored into the passive loader file's list, where libc.so.6 asks for them.
+//!
+//! Owns what GLIBC_TUNABLES and the older variables (MALLOC_ARENA_MAX, ...) do to the list, by the rules of the release that
+//! the file is from. `list` finds the list and its records, `parse` reads the texts. In secure mode nothing of this may be
+//! called.
+//!
+//! The settings must be stored before the loader file's IRELATIVE relocation is applied: its resolver works out what
+//! depends on the processor, and looks at the tunables for it.
+
+mod list;
+mod parse;
+
+pub use list::{Tunable, Tunables};
+
+use crate::region::OutsideRegion;
+
+impl Tunables<'_> {
+    /// Stores what the environment sets. Its variables come as (name, value).
+    ///
+    /// `keep` copies a value of a text tunable to where it stays, followed by a NUL, and returns the address; `None` (no
+    /// memory) leaves that tunable alone.
+    pub fn apply<'e>(
+        &self,
+        environment: impl Iterator<Item = (&'e [u8], &'e [u8])>,
+        mut keep: impl FnMut(&[u8]) -> Option<usize>,
+    ) -> Result<(), OutsideRegion> {
+        for (name, value) in environment {
+            if name == b"GLIBC_TUNABLES" {
+                self.apply_text(value, &mut keep)?;
+                continue;
+            }
+            // Of an old variable the first setting counts, and none if GLIBC_TUNABLES set the tunable before.
+            let tunable = self.iter().find(|tunable| tunable.alias() == Some(name));
+            if let Some(tunable) = tunable
+                && !tunable.is_set()?
+            {
+                self.set(&tunable, value, &mut keep)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// `name=value:name=value`. Unknown names are left out. Of two settings of one tunable the later one counts.
+    fn apply_text(
+        &self,
+        text: &[u8],
+        keep: &mut impl FnMut(&[u8]) -> Option<usize>,
+    ) -> Result<(), OutsideRegion> {
+        if self.is_strict() && !parse::is_well_formed(text) {
+            return Ok(());
+        }
+        let mut settings = parse::settings(text);
+        while let Some((name, value)) = settings.next() {
+            // The strict releases look at no setting but the last of a name, even if that one is wrong.
+            if self.is_strict() && settings.clone().any(|(later, _)| later == name) {
+                continue;
+            }
+            if let Some(tunable) = self.find_name(name) {
+                self.set(&tunable, value, keep)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// One setting. A number outside the tunable's limits is ignored.
+    fn set(
+        &self,
+        tunable: &Tunable<'_>,
+        value: &[u8],
+        keep: &mut impl FnMut(&[u8]) -> Option<usize>,
+    ) -> Result<(), OutsideRegion> {
+        if tunable.is_text()? {
+            return match keep(value) {
+                Some(address) => tunable.store_text(address, value.len()),
+                None => Ok(()),
+            };
+        }
+        let (number, length) = parse::number(value, self.is_strict());
+        if self.is_strict() && length != value.len() {
+            return Ok(());
+        }
+        let number = if self.is_strict() && tunable.is_int()? {
+            i64::from(number as i32) as u64
+        } else {
+            number
+        };
+        if tunable.allows(number)? {
+            tunable.store_number(number)
+        } else {
+            Ok(())
+        }
+    }
+}
