@@ -9,6 +9,7 @@ mod namespace;
 mod same;
 mod suite_artifact;
 mod suite_cxx;
+mod suite_errors;
 mod suite_ifunc;
 mod suite_lazy;
 mod suite_mapping;
@@ -21,6 +22,8 @@ mod suite_symbols;
 mod suite_system_calls;
 mod suite_tls_static;
 mod suite_tunables;
+mod suite_init_order;
+mod suite_debugger;
 
 use harness::{Context, Report};
 
@@ -72,6 +75,11 @@ pub const SUITES: &[Suite] = &[
         run: suite_symbols::run,
     },
     Suite {
+        name: "errors",
+        summary: "what is said about files that cannot start, and that no damage ends in a signal",
+        run: suite_errors::run,
+    },
+    Suite {
         name: "cxx",
         summary: "exceptions, thread-local and static objects of C++ across libraries",
         run: suite_cxx::run,
@@ -106,4 +114,6 @@ pub const SUITES: &[Suite] = &[
         summary: "settings of the C library have the effect they have under ld-linux",
         run: suite_tunables::run,
     },
+    Suite { name: "init-order", summary: "constructors and destructors: order, arguments, stack", run: suite_init_order::run },
+    Suite { name: "debugger", summary: "what a debugger reads: r_debug, the list of objects, gdb itself", run: suite_debugger::run },
 ];

@@ -15,6 +15,8 @@ pub enum Want<'a> {
     Fails(i32, &'a str),
     /// Exit status 0, this on standard output, and this text somewhere on standard error.
     Warns(&'a str, &'a str),
+    /// This exit status, nothing on standard output, and exactly this on standard error.
+    Says(i32, &'a str),
 }
 
 impl Want<'_> {
@@ -30,6 +32,9 @@ impl Want<'_> {
             }
             Want::Warns(stdout, stderr) => {
                 outcome.status == Status::Exit(0) && text == *stdout && error.contains(stderr)
+            }
+            Want::Says(status, stderr) => {
+                outcome.status == Status::Exit(*status) && text.is_empty() && error == *stderr
             }
         };
         if accepted {
