@@ -221,21 +221,17 @@ fn exits(context: &Context, report: &mut Report) -> anyhow::Result<()> {
 /// A program without a C library: entry, rdx, library, thread-local variables.
 fn bare(context: &Context, report: &mut Report) -> anyhow::Result<()> {
     let plain = ["-nostdlib", "-nostartfiles"];
-    // The third takes `__tls_get_addr` from ld-linux, as a library without a C library must for this access model.
+    // No access through `__tls_get_addr`: under ld-linux that needs a C library (calloc).
     for (model, flag) in [
         ("initial-exec", "-ftls-model=initial-exec"),
         ("descriptors", "-mtls-dialect=gnu2"),
-        ("global-dynamic", "-ftls-model=global-dynamic"),
     ] {
         let directory = format!("bare-{model}");
-        let mut library = Build::new("init-order/bare_library.c")
+        let library = Build::new("init-order/bare_library.c")
             .shared()
             .flags(FLAGS)
             .flags(&plain)
             .flag(flag);
-        if model == "global-dynamic" {
-            library = library.with(&context.reference);
-        }
         let library = library
             .output(format!("{directory}/libbare.so"))
             .build(context)?;
@@ -255,7 +251,7 @@ fn bare(context: &Context, report: &mut Report) -> anyhow::Result<()> {
             for count in 0..=3 {
                 let arguments = &["x", "y", "z"][..count];
                 for (way, bind) in WAYS {
-                    // ld-linux ends the first two with a failed assertion of its own (dl-fini.c), so this is written down.
+                    // ld-linux ends such a program with a failed assertion of its own (dl-fini.c), so this is written down.
                     let bound = if bind == Bind::Now {
                         " [LD_BIND_NOW=1]"
                     } else {
