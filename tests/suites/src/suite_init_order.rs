@@ -101,9 +101,10 @@ fn every_kind(context: &Context, report: &mut Report) -> anyhow::Result<()> {
                         .bind(bind)
                         .env_clear()
                         .env("LD_FALLBACK", "never")
-                        .args(&arguments[..count]);
-                    variables[..size]
+                        .args(arguments.iter().take(count));
+                    variables
                         .iter()
+                        .take(size)
                         .fold(run, |run, (name, value)| run.env(name, value))
                 };
                 let result = (|| -> anyhow::Result<Result<(), String>> {
@@ -249,7 +250,7 @@ fn bare(context: &Context, report: &mut Report) -> anyhow::Result<()> {
                 .output(format!("{directory}/bare-{kind}"))
                 .build(context)?;
             for count in 0..=3 {
-                let arguments = &["x", "y", "z"][..count];
+                let arguments: Vec<&str> = ["x", "y", "z"].into_iter().take(count).collect();
                 for (way, bind) in WAYS {
                     // ld-linux ends such a program with a failed assertion of its own (dl-fini.c), so this is written down.
                     let bound = if bind == Bind::Now {
@@ -266,7 +267,7 @@ fn bare(context: &Context, report: &mut Report) -> anyhow::Result<()> {
                         .way(way)
                         .bind(bind)
                         .env_clear()
-                        .args(arguments);
+                        .args(&arguments);
                     let result = run
                         .output(context)
                         .map_err(|error| format!("{error:#}"))
