@@ -192,9 +192,8 @@ impl Glibc {
             read_only.write_usize(offsets.platform + 8, length)?;
         }
         read_only.write_usize(offsets.page_size, facts.page_size)?;
-        if let Some(offset) = offsets.minimum_signal_stack
-            && facts.minimum_signal_stack != 0
-        {
+        if let Some(offset) = offsets.minimum_signal_stack {
+            // 0 lets glibc ask the processor, as it does where the kernel says nothing.
             read_only.write_usize(offset, facts.minimum_signal_stack)?;
         }
         read_only.write_u32(offsets.clock_ticks, facts.clock_ticks)?;

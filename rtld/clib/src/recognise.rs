@@ -5,6 +5,7 @@
 //! [`recognise`] and go through the same checks.
 
 use rtld_elf::symbol::SymbolView;
+use rtld_elf::version::VERSYM_INDEX;
 use rtld_elf::{Hash, PF_W, PF_X, Sym};
 
 use crate::host::{Glibc, PassiveSymbols};
@@ -153,13 +154,17 @@ impl<'a> Check<'_, 'a> {
     /// Every private symbol that libc.so.6 wants of the loader file must be there.
     fn private_imports(&self) -> Result<(), Reason<'a>> {
         let versions = &self.libc.dynamic.versions;
+        let needs = versions
+            .needs()
+            .filter(|need| need.file.starts_with(b"ld-linux"));
+        let private = needs
+            .flat_map(|need| need.versions())
+            .find(|version| version.name == b"GLIBC_PRIVATE");
+        let Some(private) = private else {
+            return Ok(());
+        };
         let missing = undefined_symbols(self.libc, |index, symbol| {
-            let version = versions.name_of(versions.symbol_version(index)?)?;
-            if version.name != b"GLIBC_PRIVATE"
-                || !version
-                    .file
-                    .is_some_and(|file| file.starts_with(b"ld-linux"))
-            {
+            if versions.symbol_version(index)? & VERSYM_INDEX != private.index & VERSYM_INDEX {
                 return None;
             }
             let name = self.libc.dynamic.strings.get(symbol.st_name.into())?;

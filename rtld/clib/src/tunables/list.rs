@@ -36,8 +36,8 @@ pub struct Tunables<'a> {
     /// Bytes of a record.
     stride: u64,
     count: u64,
-    /// Whether names are pointers.
-    by_pointer: bool,
+    /// The records as a string table, where names are arrays; `None` where they are pointers.
+    texts: Option<StringTable<'a>>,
     layout: RecordLayout,
     memory: Region,
 }
@@ -69,13 +69,8 @@ impl<'a> Tunables<'a> {
     /// As [`crate::recognise`]: the file is mapped privately and can be written where PF_W says so as long as the result is
     /// used to store, and nothing borrows it.
     pub unsafe fn find(loader: &Library<'a>) -> Option<Tunables<'a>> {
-        let (first, stride, count, by_pointer) = match inline_names(loader) {
-            Some((first, stride, count)) => (first, stride, count, false),
-            None => {
-                let (first, stride, count) = pointed_names(loader)?;
-                (first, stride, count, true)
-            }
-        };
+        let inline = inline_names(loader);
+        let (first, stride, count) = inline.or_else(|| pointed_names(loader))?;
         let size = stride.checked_mul(count)?;
         if stride > LONGEST_RECORD || !loader.image.contains(first, size, PF_W) {
             return None;
@@ -83,13 +78,18 @@ impl<'a> Tunables<'a> {
         let address = loader.base.wrapping_add(first as usize);
         // SAFETY: inside a segment that can be written, and the caller lets us write there.
         let memory = unsafe { Region::new(address, size as usize) };
+        let texts = match inline {
+            Some(_) => Some(loader.image.strings(first, size)?),
+            None => None,
+        };
+        let layout = RecordLayout::default();
         let mut list = Tunables {
             loader: *loader,
             first,
             stride,
             count,
-            by_pointer,
-            layout: RecordLayout::default(),
+            texts,
+            layout,
             memory,
         };
         list.layout = list.derive()?;
@@ -104,7 +104,7 @@ impl<'a> Tunables<'a> {
 
     /// The tunable of this name.
     pub fn find_name(&self, name: &[u8]) -> Option<Tunable<'a>> {
-        self.iter().find(|tunable| tunable.name() == Some(name))
+        self.iter().find(|tunable| tunable.is_text_at(0, name))
     }
 
     /// The value of a numeric tunable, as it is now.
@@ -132,7 +132,7 @@ impl<'a> Tunables<'a> {
                     == KNOWN_LIMITS.map(Some)
         })?;
         let value = kind + 24;
-        let alias = self.derive_alias()?;
+        let alias = self.derive_alias(value)?;
         let behind_value = (alias as usize).checked_sub(value)?;
         let default = KNOWN_LIMITS.last().copied();
         let (value_size, is_set) = if word(value + 8) == default {
@@ -159,11 +159,11 @@ impl<'a> Tunables<'a> {
         })
     }
 
-    /// Where a record keeps the older name.
-    fn derive_alias(&self) -> Option<u64> {
+    /// Where a record keeps the older name, which comes behind the value.
+    fn derive_alias(&self, value: usize) -> Option<u64> {
         let (name, alias) = KNOWN_ALIAS;
         let record = self.find_name(name)?;
-        (0..self.stride).find(|&offset| record.text(offset) == Some(alias))
+        (value as u64..self.stride).find(|&offset| record.is_text_at(offset, alias))
     }
 }
 
@@ -179,23 +179,44 @@ impl<'a> Tunable<'a> {
             .filter(|name| !name.is_empty())
     }
 
+    /// Whether the older variable of the environment that sets it has this name.
+    pub fn has_alias(&self, name: &[u8]) -> bool {
+        !name.is_empty() && self.is_text_at(self.list.layout.alias, name)
+    }
+
     /// The text that the record holds, or points to, at `offset`.
     fn text(&self, offset: u64) -> Option<&'a [u8]> {
-        let list = &self.list;
-        let place = list
-            .first
-            .checked_add(list.stride.checked_mul(self.index)?)?
+        let inside = self
+            .index
+            .checked_mul(self.list.stride)?
             .checked_add(offset)?;
-        let image = &list.loader.image;
-        if !list.by_pointer {
-            let left = list.stride.checked_sub(offset)?;
-            return image.strings(place, left)?.get(0);
+        match self.list.texts {
+            Some(texts) => texts.get(inside),
+            None => self.pointed_text(inside),
         }
-        let pointer = list
-            .loader
+    }
+
+    fn pointed_text(&self, inside: u64) -> Option<&'a [u8]> {
+        let loader = &self.list.loader;
+        let place = self.list.first.checked_add(inside)?;
+        let pointer = loader
             .link_time_word(place)
             .filter(|&pointer| pointer != 0)?;
-        StringTable::from_table(image.table_to_end(pointer)?).get(0)
+        StringTable::from_table(loader.image.table_to_end(pointer)?).get(0)
+    }
+
+    /// Whether the record holds, or points to, `text` at `offset`.
+    fn is_text_at(&self, offset: u64, text: &[u8]) -> bool {
+        let Some(texts) = &self.list.texts else {
+            return self.text(offset) == Some(text);
+        };
+        let inside = self
+            .index
+            .checked_mul(self.list.stride)
+            .and_then(|start| start.checked_add(offset));
+        inside
+            .and_then(|inside| u32::try_from(inside).ok())
+            .is_some_and(|inside| texts.equals(inside, text))
     }
 
     fn place(&self, offset: usize) -> usize {

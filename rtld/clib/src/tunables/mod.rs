@@ -24,13 +24,24 @@ impl Tunables<'_> {
         environment: impl Iterator<Item = (&'e [u8], &'e [u8])>,
         mut keep: impl FnMut(&[u8]) -> Option<usize>,
     ) -> Result<(), OutsideRegion> {
+        let initials = self
+            .iter()
+            .filter_map(|tunable| tunable.alias()?.first().copied())
+            .fold(0, with_initial);
         for (name, value) in environment {
             if name == b"GLIBC_TUNABLES" {
                 self.apply_text(value, &mut keep)?;
                 continue;
             }
+            // Most variables have nothing to do with us: their first letter says so.
+            if name
+                .first()
+                .is_none_or(|&first| with_initial(initials, first) != initials)
+            {
+                continue;
+            }
             // Of an old variable the first setting counts, and none if GLIBC_TUNABLES set the tunable before.
-            let tunable = self.iter().find(|tunable| tunable.alias() == Some(name));
+            let tunable = self.iter().find(|tunable| tunable.has_alias(name));
             if let Some(tunable) = tunable
                 && !tunable.is_set()?
             {
@@ -90,4 +101,9 @@ impl Tunables<'_> {
             Ok(())
         }
     }
+}
+
+/// A set of letters with one more.
+const fn with_initial(letters: u32, letter: u8) -> u32 {
+    letters | 1 << (letter & 31)
 }
