@@ -1,6 +1,28 @@
-//! Placeholder.
+//! `ld-elf.so.1`: the artifact. Entry, options, the list of phases, the one static world, and exports of one line each.
+//!
+//! Everything that can be decided without globals lives in the other crates.
 #![no_std]
+
+extern crate alloc;
+
+mod command;
+mod constants;
+mod entry;
+mod environment;
+mod executable_stack;
+mod exports;
+mod heap;
+mod help;
+mod host;
+mod list;
+mod options;
+mod program;
+mod report;
+mod stack;
+mod start;
+mod trampoline;
+
 #[panic_handler]
-fn panic(_: &core::panic::PanicInfo) -> ! {
-    loop {}
+fn panic(information: &core::panic::PanicInfo<'_>) -> ! {
+    report::bug(information)
 }

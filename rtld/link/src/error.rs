@@ -139,7 +139,9 @@ impl Reason {
     /// The sentence this reason belongs to.
     pub fn class(&self) -> Class {
         match self {
-            Reason::UndefinedSymbol { .. } | Reason::VersionedSymbolMissing { .. } => Class::SymbolLookup,
+            Reason::UndefinedSymbol { .. } | Reason::VersionedSymbolMissing { .. } => {
+                Class::SymbolLookup
+            }
             _ => Class::Load,
         }
     }
@@ -147,7 +149,10 @@ impl Reason {
     /// Attributes the reason to a file.
     pub fn of(self, file: &[u8]) -> Error {
         // With no memory for the name the reason alone is still worth telling.
-        Error { file: Text::new(file).unwrap_or(Text::empty()), reason: self }
+        Error {
+            file: Text::new(file).unwrap_or(Text::empty()),
+            reason: self,
+        }
     }
 }
 
@@ -177,7 +182,19 @@ impl From<DynamicError> for Reason {
 
 impl From<OutOfMemory> for Error {
     fn from(_: OutOfMemory) -> Error {
-        Error { file: Text::empty(), reason: Reason::OutOfMemory }
+        Error {
+            file: Text::empty(),
+            reason: Reason::OutOfMemory,
+        }
+    }
+}
+
+impl From<Reason> for Error {
+    fn from(reason: Reason) -> Error {
+        Error {
+            file: Text::empty(),
+            reason,
+        }
     }
 }
 
@@ -201,11 +218,18 @@ impl fmt::Display for Reason {
             Reason::Map(error) => write!(f, "failed to map segment from shared object: {error}"),
             Reason::ZeroFill(error) => write!(f, "cannot map zero-fill pages: {error}"),
             Reason::Protect(error) => write!(f, "cannot change memory protections: {error}"),
-            Reason::TextWritable(error) => write!(f, "cannot make segment writable for relocation: {error}"),
-            Reason::ExecutableStack(error) => {
-                write!(f, "cannot enable executable stack as shared object requires: {error}")
+            Reason::TextWritable(error) => {
+                write!(f, "cannot make segment writable for relocation: {error}")
             }
-            Reason::ThreadPointer(error) => write!(f, "cannot set up thread-local storage: {error}"),
+            Reason::ExecutableStack(error) => {
+                write!(
+                    f,
+                    "cannot enable executable stack as shared object requires: {error}"
+                )
+            }
+            Reason::ThreadPointer(error) => {
+                write!(f, "cannot set up thread-local storage: {error}")
+            }
             Reason::OutOfMemory => f.write_str("cannot allocate memory"),
             Reason::NoDynamicSection => f.write_str("object file has no dynamic section"),
             Reason::NotALibrary => f.write_str("cannot dynamically load executable"),
@@ -213,20 +237,40 @@ impl fmt::Display for Reason {
             Reason::UndefinedSymbol { name, version } if version.is_empty() => {
                 write!(f, "undefined symbol: {name}")
             }
-            Reason::UndefinedSymbol { name, version } => write!(f, "undefined symbol: {name}, version {version}"),
-            Reason::VersionedSymbolMissing { name, version, file } => {
-                write!(f, "symbol {name} version {version} not defined in file {file} with link time reference")
+            Reason::UndefinedSymbol { name, version } => {
+                write!(f, "undefined symbol: {name}, version {version}")
+            }
+            Reason::VersionedSymbolMissing {
+                name,
+                version,
+                file,
+            } => {
+                write!(
+                    f,
+                    "symbol {name} version {version} not defined in file {file} with link time reference"
+                )
             }
             Reason::SymbolIndex { symbol, offset } => {
-                write!(f, "relocation at offset {offset:#x} names symbol {symbol}, which the symbol table does not have")
+                write!(
+                    f,
+                    "relocation at offset {offset:#x} names symbol {symbol}, which the symbol table does not have"
+                )
             }
             Reason::RelocationTarget { kind, offset } => {
-                write!(f, "relocation of type {kind:#x} at offset {offset:#x} is outside the writable segments")
+                write!(
+                    f,
+                    "relocation of type {kind:#x} at offset {offset:#x} is outside the writable segments"
+                )
             }
             Reason::RelocationType { kind, offset } => {
-                write!(f, "unsupported relocation type {kind:#x} at offset {offset:#x}")
+                write!(
+                    f,
+                    "unsupported relocation type {kind:#x} at offset {offset:#x}"
+                )
             }
-            Reason::PltRelocationType { kind } => write!(f, "unexpected PLT reloc type {kind:#04x}"),
+            Reason::PltRelocationType { kind } => {
+                write!(f, "unexpected PLT reloc type {kind:#04x}")
+            }
             Reason::Overflow { kind, name } => {
                 let kind = rtld_elf::relocation::Name(*kind);
                 write!(f, "Symbol `{name}' causes overflow in {kind} relocation")
@@ -235,15 +279,28 @@ impl fmt::Display for Reason {
                 write!(f, "copy relocation against `{name}' outside the program")
             }
             Reason::NotThreadLocal { name } => {
-                write!(f, "thread-local and other references to symbol `{name}' are mixed")
+                write!(
+                    f,
+                    "thread-local and other references to symbol `{name}' are mixed"
+                )
             }
             Reason::ResolverOutside { address } => {
-                write!(f, "IFUNC resolver at {address:#x} is not inside executable memory")
+                write!(
+                    f,
+                    "IFUNC resolver at {address:#x} is not inside executable memory"
+                )
             }
             Reason::ResolverResult { name, result } => {
-                let name: &[u8] = if name.is_empty() { b"(no symbol)" } else { name.as_bytes() };
+                let name: &[u8] = if name.is_empty() {
+                    b"(no symbol)"
+                } else {
+                    name.as_bytes()
+                };
                 let name = Bytes(name);
-                write!(f, "IFUNC resolver of {name} returned {result:#x}, which is not inside executable memory")
+                write!(
+                    f,
+                    "IFUNC resolver of {name} returned {result:#x}, which is not inside executable memory"
+                )
             }
             Reason::StaticTls => f.write_str("cannot allocate memory in static TLS block"),
         }

@@ -53,4 +53,3 @@ pub fn try_box<T>(value: T) -> Result<Box<T>, OutOfMemory> {
     // SAFETY: allocated by the global allocator with T's layout and initialised above.
     Ok(unsafe { Box::from_raw(memory) })
 }
-

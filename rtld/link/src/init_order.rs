@@ -20,7 +20,10 @@ pub fn init_order(objects: &ObjectSet) -> Result<Vec<ObjectIndex>, OutOfMemory> 
     for start in (0..count as u32).rev().map(ObjectIndex) {
         visit(&mut visited, &mut path, start)?;
         while let Some((index, next)) = path.last_mut() {
-            let dependency = objects.get(*index).and_then(|object| object.needed.get(*next)).copied();
+            let dependency = objects
+                .get(*index)
+                .and_then(|object| object.needed.get(*next))
+                .copied();
             *next += 1;
             match dependency {
                 // The program comes last, whoever names it as a dependency.
@@ -34,9 +37,14 @@ pub fn init_order(objects: &ObjectSet) -> Result<Vec<ObjectIndex>, OutOfMemory> 
         }
     }
     let mut sorted = Vec::new();
-    sorted.try_reserve_exact(order.len()).map_err(|_| OutOfMemory)?;
+    sorted
+        .try_reserve_exact(order.len())
+        .map_err(|_| OutOfMemory)?;
     for first in [true, false] {
-        for &index in order.iter().filter(|&&index| is_first(objects, index) == first) {
+        for &index in order
+            .iter()
+            .filter(|&&index| is_first(objects, index) == first)
+        {
             try_push(&mut sorted, index)?;
         }
     }
@@ -59,6 +67,9 @@ fn visit(
 
 /// Whether an object asks to be initialised before all others.
 pub fn is_first(objects: &ObjectSet, index: ObjectIndex) -> bool {
-    let dynamic = objects.get(index).and_then(|object| object.dynamic.as_ref());
-    dynamic.is_some_and(|dynamic| dynamic.flags_1.contains(Flags1::INITFIRST)) && index.position() != 0
+    let dynamic = objects
+        .get(index)
+        .and_then(|object| object.dynamic.as_ref());
+    dynamic.is_some_and(|dynamic| dynamic.flags_1.contains(Flags1::INITFIRST))
+        && index.position() != 0
 }

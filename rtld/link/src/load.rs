@@ -10,7 +10,12 @@ use alloc::vec::Vec;
 
 /// The names under which the C library's private world is known: glibc's libc and loader, and the two libraries
 /// that were apart from them before glibc 2.34.
-pub const SYSTEM_NAMES: [&[u8]; 4] = [b"libc.so.6", PASSIVE_LOADER, b"libdl.so.2", b"libpthread.so.0"];
+pub const SYSTEM_NAMES: [&[u8]; 4] = [
+    b"libc.so.6",
+    PASSIVE_LOADER,
+    b"libdl.so.2",
+    b"libpthread.so.0",
+];
 
 /// The soname of glibc's own dynamic linker.
 pub const PASSIVE_LOADER: &[u8] = b"ld-linux-x86-64.so.2";
@@ -38,12 +43,22 @@ pub struct Loader<'a, 'p> {
 
 impl Loader<'_, '_> {
     /// Loads one library by name, or finds it loaded.
-    pub fn load(&mut self, from: ObjectIndex, requester: Option<ObjectIndex>, name: &[u8]) -> Result<ObjectIndex, Error> {
+    pub fn load(
+        &mut self,
+        from: ObjectIndex,
+        requester: Option<ObjectIndex>,
+        name: &[u8],
+    ) -> Result<ObjectIndex, Error> {
         if let Some(known) = self.objects.called(name) {
             return Ok(known);
         }
-        let candidate = self.search.find(self.objects, from, name).map_err(|reason| reason.of(name))?;
-        let index = self.take(&candidate, requester).map_err(|reason| reason.of(candidate.path.as_bytes()))?;
+        let candidate = self
+            .search
+            .find(self.objects, from, name)
+            .map_err(|reason| reason.of(name))?;
+        let index = self
+            .take(&candidate, requester)
+            .map_err(|reason| reason.of(candidate.path.as_bytes()))?;
         if let Some(object) = self.objects.get_mut(index) {
             object.add_alias(name)?;
         }
@@ -51,12 +66,24 @@ impl Loader<'_, '_> {
     }
 
     /// Maps an opened file, unless it is one that is loaded under another name.
-    fn take(&mut self, candidate: &Candidate, requester: Option<ObjectIndex>) -> Result<ObjectIndex, Reason> {
+    fn take(
+        &mut self,
+        candidate: &Candidate,
+        requester: Option<ObjectIndex>,
+    ) -> Result<ObjectIndex, Reason> {
         let identity = candidate.identity();
-        if let Some(known) = self.objects.find(|object| object.identity == Some(identity)) {
+        if let Some(known) = self
+            .objects
+            .find(|object| object.identity == Some(identity))
+        {
             return Ok(known);
         }
-        let mapping = map::map_file(&candidate.file, &candidate.status, &candidate.prefix, self.pages)?;
+        let mapping = map::map_file(
+            &candidate.file,
+            &candidate.status,
+            &candidate.prefix,
+            self.pages,
+        )?;
         let mut object = Object::new(Role::Library, candidate.path.try_clone()?, mapping)?;
         object.identity = Some(identity);
         object.requester = requester;
@@ -77,8 +104,13 @@ impl Loader<'_, '_> {
         let mut missing: Vec<Missing> = Vec::new();
         let mut next = first;
         while let Some(object) = self.objects.get(next) {
-            let (names, role) = (object.dynamic.as_ref().map(|dynamic| dynamic.needed()), object.role);
-            if let Some(names) = names.filter(|_| matches!(role, Role::Program | Role::Library | Role::PassiveLoader)) {
+            let (names, role) = (
+                object.dynamic.as_ref().map(|dynamic| dynamic.needed()),
+                object.role,
+            );
+            if let Some(names) = names
+                .filter(|_| matches!(role, Role::Program | Role::Library | Role::PassiveLoader))
+            {
                 for name in names {
                     match self.load(next, Some(next), name) {
                         Ok(dependency) => {
@@ -87,7 +119,14 @@ impl Loader<'_, '_> {
                             }
                         }
                         Err(error) if missing.iter().any(|known| known.name == name) => drop(error),
-                        Err(error) => try_push(&mut missing, Missing { name, requester: next, error })?,
+                        Err(error) => try_push(
+                            &mut missing,
+                            Missing {
+                                name,
+                                requester: next,
+                                error,
+                            },
+                        )?,
                     }
                 }
             }

@@ -64,7 +64,12 @@ pub struct Search<'a> {
 const CACHE: &core::ffi::CStr = c"/etc/ld.so.cache";
 const MULTIARCH: &core::ffi::CStr = c"/lib/x86_64-linux-gnu";
 /// Default directories of Debian and its relatives.
-const DEFAULTS_MULTIARCH: [&[u8]; 4] = [b"/lib/x86_64-linux-gnu", b"/usr/lib/x86_64-linux-gnu", b"/lib", b"/usr/lib"];
+const DEFAULTS_MULTIARCH: [&[u8]; 4] = [
+    b"/lib/x86_64-linux-gnu",
+    b"/usr/lib/x86_64-linux-gnu",
+    b"/lib",
+    b"/usr/lib",
+];
 /// Default directories of the others.
 const DEFAULTS_LIB64: [&[u8]; 4] = [b"/lib64", b"/usr/lib64", b"/lib", b"/usr/lib"];
 
@@ -76,7 +81,9 @@ struct MappedCache {
 impl MappedCache {
     fn open() -> Option<MappedCache> {
         let file = File::open(CACHE).ok()?;
-        let length = usize::try_from(file.status().ok()?.size).ok().filter(|&length| length != 0)?;
+        let length = usize::try_from(file.status().ok()?.size)
+            .ok()
+            .filter(|&length| length != 0)?;
         let start = memory::map_file(0, length, memory::READ, file.descriptor(), 0).ok()?;
         Some(MappedCache { start, length })
     }
@@ -118,12 +125,19 @@ impl<'a> Search<'a> {
     }
 
     /// Opens the file for `name` as `from` asks for it.
-    pub fn find(&mut self, objects: &ObjectSet, from: ObjectIndex, name: &[u8]) -> Result<Candidate, Reason> {
+    pub fn find(
+        &mut self,
+        objects: &ObjectSet,
+        from: ObjectIndex,
+        name: &[u8],
+    ) -> Result<Candidate, Reason> {
         if name.contains(&b'/') {
             return self.open_path(objects.get(from), name);
         }
         let mut trail = Trail::default();
-        let found = self.search(objects, from, name, &mut trail).map_err(Refusal::reason)?;
+        let found = self
+            .search(objects, from, name, &mut trail)
+            .map_err(Refusal::reason)?;
         found.ok_or(match trail.foreign {
             Some(error) => Reason::Header(error),
             None => Reason::Open(Errno::NOENT),
@@ -148,10 +162,14 @@ impl<'a> Search<'a> {
                 if let Some(found) = self.search_own(objects, index, r_path, name, trail)? {
                     return Ok(Some(found));
                 }
-                next = objects.get(index).and_then(|object| object.requester).filter(|&older| older < index);
+                next = objects
+                    .get(index)
+                    .and_then(|object| object.requester)
+                    .filter(|&older| older < index);
             }
             if !saw_program
-                && let Some(found) = self.search_own(objects, ObjectIndex(0), r_path, name, trail)?
+                && let Some(found) =
+                    self.search_own(objects, ObjectIndex(0), r_path, name, trail)?
             {
                 return Ok(Some(found));
             }
@@ -160,7 +178,9 @@ impl<'a> Search<'a> {
         if let Some(found) = self.search_list(&list, name, trail)? {
             return Ok(Some(found));
         }
-        if has_run_path && let Some(found) = self.search_own(objects, from, run_path, name, trail)? {
+        if has_run_path
+            && let Some(found) = self.search_own(objects, from, run_path, name, trail)?
+        {
             return Ok(Some(found));
         }
         let no_defaults = asking
@@ -178,7 +198,10 @@ impl<'a> Search<'a> {
 
     /// A name with a slash: no search, only tokens.
     fn open_path(&mut self, from: Option<&Object>, name: &[u8]) -> Result<Candidate, Reason> {
-        let path = self.expand(from, name)?.filter(|path| !path.is_empty()).ok_or(Reason::EmptyExpansion)?;
+        let path = self
+            .expand(from, name)?
+            .filter(|path| !path.is_empty())
+            .ok_or(Reason::EmptyExpansion)?;
         if self.settings.trust == Trust::Secure && path.first() != Some(&b'/') {
             return Err(Reason::Open(Errno::NOENT));
         }
@@ -193,8 +216,12 @@ impl<'a> Search<'a> {
         name: &[u8],
         trail: &mut Trail,
     ) -> Result<Option<Candidate>, Refusal> {
-        let Some(object) = objects.get(index) else { return Ok(None) };
-        let Some(text) = path(object) else { return Ok(None) };
+        let Some(object) = objects.get(index) else {
+            return Ok(None);
+        };
+        let Some(text) = path(object) else {
+            return Ok(None);
+        };
         let known = self.run_paths.iter().position(|(owner, _)| *owner == index);
         let position = match known {
             Some(position) => position,
@@ -204,7 +231,10 @@ impl<'a> Search<'a> {
                 self.run_paths.len() - 1
             }
         };
-        let list = self.run_paths.get(position).map_or(&[][..], |(_, list)| list);
+        let list = self
+            .run_paths
+            .get(position)
+            .map_or(&[][..], |(_, list)| list);
         let list = clone_list(list)?;
         self.search_list(&list, name, trail)
     }
@@ -217,7 +247,10 @@ impl<'a> Search<'a> {
     ) -> Result<Option<Candidate>, Refusal> {
         for &directory in list {
             let levels = &self.levels;
-            match self.directories.search(directory, name, &|| levels.get_or_init(processor::levels)) {
+            match self
+                .directories
+                .search(directory, name, &|| levels.get_or_init(processor::levels))
+            {
                 Step::Found(candidate) if self.is_ourselves(&candidate) => {}
                 Step::Found(candidate) => return Ok(Some(candidate)),
                 Step::Next(foreign) => trail.foreign = trail.foreign.or(foreign),
@@ -227,18 +260,32 @@ impl<'a> Search<'a> {
         Ok(None)
     }
 
-    fn search_cache(&mut self, name: &[u8], no_defaults: bool, trail: &mut Trail) -> Result<Option<Candidate>, Refusal> {
+    fn search_cache(
+        &mut self,
+        name: &[u8],
+        no_defaults: bool,
+        trail: &mut Trail,
+    ) -> Result<Option<Candidate>, Refusal> {
         if !self.settings.use_cache {
             return Ok(None);
         }
-        let Some(mapped) = self.cache.get_or_init(MappedCache::open) else { return Ok(None) };
-        let Some(cache) = Cache::parse(mapped.bytes()) else { return Ok(None) };
+        let Some(mapped) = self.cache.get_or_init(MappedCache::open) else {
+            return Ok(None);
+        };
+        let Some(cache) = Cache::parse(mapped.bytes()) else {
+            return Ok(None);
+        };
         let levels = &self.levels;
         let priority = |wanted: &[u8]| {
             let levels: &'static [Level] = levels.get_or_init(processor::levels);
-            levels.iter().position(|level| level.name().as_bytes() == wanted).map(|place| place as u32)
+            levels
+                .iter()
+                .position(|level| level.name().as_bytes() == wanted)
+                .map(|place| place as u32)
         };
-        let Some(path) = cache.lookup(name, priority) else { return Ok(None) };
+        let Some(path) = cache.lookup(name, priority) else {
+            return Ok(None);
+        };
         if no_defaults && self.is_below_default(path) {
             return Ok(None);
         }
@@ -261,15 +308,23 @@ impl<'a> Search<'a> {
 
     fn is_below_default(&self, path: &[u8]) -> bool {
         let directory = directory_of(path);
-        self.default_names().iter().any(|&default| directory == default)
+        self.default_names()
+            .iter()
+            .any(|&default| directory == default)
     }
 
     fn default_names(&self) -> &'static [&'static [u8]; 4] {
-        if self.is_multiarch() { &DEFAULTS_MULTIARCH } else { &DEFAULTS_LIB64 }
+        if self.is_multiarch() {
+            &DEFAULTS_MULTIARCH
+        } else {
+            &DEFAULTS_LIB64
+        }
     }
 
     fn is_multiarch(&self) -> bool {
-        *self.multiarch.get_or_init(|| file::status(MULTIARCH).is_ok_and(|status| status.is_directory()))
+        *self
+            .multiarch
+            .get_or_init(|| file::status(MULTIARCH).is_ok_and(|status| status.is_directory()))
     }
 
     fn library_path(&mut self, objects: &ObjectSet) -> Result<Vec<DirectoryId>, OutOfMemory> {
@@ -297,10 +352,17 @@ impl<'a> Search<'a> {
 
     /// A search path as directories: tokens expanded, repetitions dropped. In a path from the environment ';'
     /// separates too.
-    fn split(&mut self, owner: Option<&Object>, text: &[u8], environment: bool) -> Result<Vec<DirectoryId>, OutOfMemory> {
+    fn split(
+        &mut self,
+        owner: Option<&Object>,
+        text: &[u8],
+        environment: bool,
+    ) -> Result<Vec<DirectoryId>, OutOfMemory> {
         let mut list = Vec::new();
         for element in text.split(|&byte| byte == b':' || environment && byte == b';') {
-            let Some(path) = self.expand(owner, element)? else { continue };
+            let Some(path) = self.expand(owner, element)? else {
+                continue;
+            };
             if self.settings.trust == Trust::Secure && path.first() != Some(&b'/') {
                 continue;
             }
@@ -313,19 +375,38 @@ impl<'a> Search<'a> {
     }
 
     /// Replaces the tokens of a text that `owner` holds; None if one has no value.
-    pub fn expand(&self, owner: Option<&Object>, text: &[u8]) -> Result<Option<Vec<u8>>, OutOfMemory> {
+    pub fn expand(
+        &self,
+        owner: Option<&Object>,
+        text: &[u8],
+    ) -> Result<Option<Vec<u8>>, OutOfMemory> {
         let mut origin = Vec::new();
         let mut known = false;
-        if self.settings.trust == Trust::Full && tokens::uses_origin(text) && let Some(owner) = owner {
+        if self.settings.trust == Trust::Full
+            && tokens::uses_origin(text)
+            && let Some(owner) = owner
+        {
             known = origin_of(owner, &mut origin)?;
         }
-        let library: &[u8] = if text.contains(&b'$') && self.is_multiarch() { b"lib/x86_64-linux-gnu" } else { b"lib64" };
-        let values = Tokens { origin: known.then_some(&origin), library, platform: self.settings.platform };
+        let library: &[u8] = if text.contains(&b'$') && self.is_multiarch() {
+            b"lib/x86_64-linux-gnu"
+        } else {
+            b"lib64"
+        };
+        let values = Tokens {
+            origin: known.then_some(&origin),
+            library,
+            platform: self.settings.platform,
+        };
         tokens::expand(text, &values)
     }
 
     /// The directories that a library with no path of its own would be looked for in, for people to read.
-    pub fn describe(&mut self, objects: &ObjectSet, mut show: impl FnMut(&[u8], &str)) -> Result<(), OutOfMemory> {
+    pub fn describe(
+        &mut self,
+        objects: &ObjectSet,
+        mut show: impl FnMut(&[u8], &str),
+    ) -> Result<(), OutOfMemory> {
         for id in self.library_path(objects)? {
             show(self.directories.path(id), "LD_LIBRARY_PATH");
         }
@@ -357,14 +438,20 @@ fn clone_list(list: &[DirectoryId]) -> Result<Vec<DirectoryId>, OutOfMemory> {
 
 /// The absolute directory of an object; false if it cannot be known.
 fn origin_of(object: &Object, origin: &mut Vec<u8>) -> Result<bool, OutOfMemory> {
-    let path = if object.real_path.is_empty() { &object.path } else { &object.real_path };
+    let path = if object.real_path.is_empty() {
+        &object.path
+    } else {
+        &object.real_path
+    };
     if path.is_empty() {
         return program_origin(origin);
     }
     let directory = directory_of(path.as_bytes());
     if directory.first() != Some(&b'/') {
         let mut buffer = [0; PATH_MAXIMUM];
-        let Ok(working) = file::working_directory(&mut buffer) else { return Ok(false) };
+        let Ok(working) = file::working_directory(&mut buffer) else {
+            return Ok(false);
+        };
         crate::fallible::try_extend(origin, working)?;
         if !directory.is_empty() {
             crate::fallible::try_extend(origin, b"/")?;
@@ -377,7 +464,9 @@ fn origin_of(object: &Object, origin: &mut Vec<u8>) -> Result<bool, OutOfMemory>
 /// The directory of the program that the kernel started, symbolic links resolved.
 fn program_origin(origin: &mut Vec<u8>) -> Result<bool, OutOfMemory> {
     let mut buffer = [0; PATH_MAXIMUM];
-    let Ok(path) = file::read_link(c"/proc/self/exe", &mut buffer) else { return Ok(false) };
+    let Ok(path) = file::read_link(c"/proc/self/exe", &mut buffer) else {
+        return Ok(false);
+    };
     if path.first() != Some(&b'/') {
         return Ok(false);
     }

@@ -30,7 +30,8 @@ impl Module {
     /// # Safety
     /// `thread_pointer` must be that of a static block laid out by this plan, and the image must be mapped.
     pub unsafe fn initialise(&self, thread_pointer: usize) {
-        let block = core::ptr::with_exposed_provenance_mut::<u8>(thread_pointer.wrapping_sub(self.offset));
+        let block =
+            core::ptr::with_exposed_provenance_mut::<u8>(thread_pointer.wrapping_sub(self.offset));
         let image = core::ptr::with_exposed_provenance::<u8>(self.image);
         let (filled, size) = (self.segment.filesz as usize, self.segment.memsz as usize);
         // SAFETY: the block holds memsz bytes, of which the image gives the first filesz; digestion checked that
@@ -54,8 +55,10 @@ pub struct TlsPlan {
     pub size: usize,
     /// Alignment of the thread pointer.
     pub alignment: usize,
-    /// Distance of the extra area below the thread pointer, if one was asked for.
+    /// Distance of the C library's area below the thread pointer, if one was asked for.
     pub extra: Option<usize>,
+    /// Distance of the loader's own area below the thread pointer.
+    pub own: usize,
 }
 
 /// The thread control block's own alignment (a cache line).
@@ -64,8 +67,10 @@ const CONTROL_BLOCK_ALIGNMENT: usize = 64;
 /// What the block must have room for besides the modules.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Extra {
-    /// An area at a fixed place, as (size, alignment): glibc's rseq area.
+    /// An area for the C library, as (size, alignment): glibc's rseq area.
     pub area: Option<(usize, usize)>,
+    /// An area for the loader itself, as (size, alignment).
+    pub own: (usize, usize),
     /// Free room for libraries that are loaded later.
     pub surplus: usize,
 }
@@ -80,12 +85,30 @@ impl TlsPlan {
             size: 0,
             alignment: CONTROL_BLOCK_ALIGNMENT,
             extra: None,
+            own: 0,
         };
         for (index, object) in objects.iter() {
-            let Some(segment) = object.mapping.layout.tls.filter(|segment| segment.memsz != 0) else { continue };
-            let Some(offset) = plan.place(&segment) else { return Ok(None) };
+            let Some(segment) = object
+                .mapping
+                .layout
+                .tls
+                .filter(|segment| segment.memsz != 0)
+            else {
+                continue;
+            };
+            let Some(offset) = plan.place(&segment) else {
+                return Ok(None);
+            };
             let image = object.address(segment.vaddr);
-            try_push(&mut plan.modules, Module { object: index, offset, image, segment })?;
+            try_push(
+                &mut plan.modules,
+                Module {
+                    object: index,
+                    offset,
+                    image,
+                    segment,
+                },
+            )?;
             if let Some(id) = plan.ids.get_mut(index.position()) {
                 *id = plan.modules.len() as u32;
             }
@@ -101,7 +124,9 @@ impl TlsPlan {
         // The block's address must be congruent to p_vaddr modulo p_align: address = TP - offset with TP aligned.
         let misalignment = (segment.vaddr as usize) & (alignment - 1);
         let least = self.used.checked_add(size)?.checked_add(misalignment)?;
-        let offset = least.checked_next_multiple_of(alignment)?.checked_sub(misalignment)?;
+        let offset = least
+            .checked_next_multiple_of(alignment)?
+            .checked_sub(misalignment)?;
         self.used = offset;
         self.alignment = self.alignment.max(alignment);
         isize::try_from(offset).ok()?;
@@ -109,13 +134,24 @@ impl TlsPlan {
     }
 
     fn finish(&mut self, extra: Extra) -> Option<()> {
-        if let Some((size, alignment)) = extra.area {
-            self.used = self.used.checked_add(size)?.checked_next_multiple_of(alignment.max(1))?;
-            self.alignment = self.alignment.max(alignment);
-            self.extra = Some(self.used);
+        if let Some(area) = extra.area {
+            self.extra = Some(self.place_area(area)?);
         }
-        self.size = self.used.checked_add(extra.surplus)?.checked_next_multiple_of(self.alignment)?;
+        self.own = self.place_area(extra.own)?;
+        self.size = self
+            .used
+            .checked_add(extra.surplus)?
+            .checked_next_multiple_of(self.alignment)?;
         isize::try_from(self.size).ok().map(drop)
+    }
+
+    fn place_area(&mut self, (size, alignment): (usize, usize)) -> Option<usize> {
+        self.used = self
+            .used
+            .checked_add(size)?
+            .checked_next_multiple_of(alignment.max(1))?;
+        self.alignment = self.alignment.max(alignment);
+        Some(self.used)
     }
 
     /// All modules; module id n is at position n - 1.
@@ -139,17 +175,39 @@ mod tests {
     use super::*;
 
     fn plan() -> TlsPlan {
-        TlsPlan { modules: Vec::new(), ids: Vec::new(), used: 0, size: 0, alignment: 64, extra: None }
+        TlsPlan {
+            modules: Vec::new(),
+            ids: Vec::new(),
+            used: 0,
+            size: 0,
+            alignment: 64,
+            extra: None,
+            own: 0,
+        }
     }
 
     #[test]
     fn blocks_do_not_overlap_and_are_congruent_to_their_addresses() {
-        let shapes =
-            [(0x1000, 3, 1), (0x2020, 100, 64), (0x3008, 8, 4096), (0, 1, 1), (0x10, 24, 32), (0x7, 5, 8), (0x40, 0x1234, 1024)];
+        let shapes = [
+            (0x1000, 3, 1),
+            (0x2020, 100, 64),
+            (0x3008, 8, 4096),
+            (0, 1, 1),
+            (0x10, 24, 32),
+            (0x7, 5, 8),
+            (0x40, 0x1234, 1024),
+        ];
         let mut plan = plan();
         let mut below = 0;
         for (vaddr, memsz, align) in shapes {
-            let offset = plan.place(&Tls { vaddr, filesz: 0, memsz, align }).unwrap();
+            let offset = plan
+                .place(&Tls {
+                    vaddr,
+                    filesz: 0,
+                    memsz,
+                    align,
+                })
+                .unwrap();
             assert!(offset >= below + memsz as usize, "overlap");
             let address = 0x7000_0000_0000_usize - offset;
             assert_eq!(address as u64 % align, vaddr % align, "{vaddr:#x} {align}");
@@ -160,16 +218,44 @@ mod tests {
 
     #[test]
     fn impossible_sizes_are_refused() {
-        assert_eq!(plan().place(&Tls { vaddr: 0, filesz: 0, memsz: u64::MAX - 5, align: 64 }), None);
-        assert_eq!(plan().place(&Tls { vaddr: 0, filesz: 0, memsz: 1 << 63, align: 64 }), None);
+        assert_eq!(
+            plan().place(&Tls {
+                vaddr: 0,
+                filesz: 0,
+                memsz: u64::MAX - 5,
+                align: 64
+            }),
+            None
+        );
+        assert_eq!(
+            plan().place(&Tls {
+                vaddr: 0,
+                filesz: 0,
+                memsz: 1 << 63,
+                align: 64
+            }),
+            None
+        );
     }
 
     #[test]
-    fn the_extra_area_and_the_surplus_come_last() {
+    fn the_areas_and_the_surplus_come_last() {
         let mut plan = plan();
-        plan.place(&Tls { vaddr: 0, filesz: 0, memsz: 10, align: 8 }).unwrap();
-        plan.finish(Extra { area: Some((32, 32)), surplus: 1664 }).unwrap();
+        plan.place(&Tls {
+            vaddr: 0,
+            filesz: 0,
+            memsz: 10,
+            align: 8,
+        })
+        .unwrap();
+        plan.finish(Extra {
+            area: Some((32, 32)),
+            own: (64, 64),
+            surplus: 1664,
+        })
+        .unwrap();
         assert_eq!(plan.extra, Some(64));
-        assert_eq!(plan.size, 1728);
+        assert_eq!(plan.own, 128);
+        assert_eq!(plan.size, 1792);
     }
 }

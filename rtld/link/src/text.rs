@@ -14,9 +14,14 @@ impl Text {
     pub fn join(parts: &[&[u8]]) -> Result<Text, OutOfMemory> {
         let mut bytes = Vec::new();
         let length = parts.iter().map(|part| part.len()).sum::<usize>();
-        bytes.try_reserve_exact(length.saturating_add(1)).map_err(|_| OutOfMemory)?;
+        bytes
+            .try_reserve_exact(length.saturating_add(1))
+            .map_err(|_| OutOfMemory)?;
         for part in parts {
-            let end = part.iter().position(|&byte| byte == 0).unwrap_or(part.len());
+            let end = part
+                .iter()
+                .position(|&byte| byte == 0)
+                .unwrap_or(part.len());
             try_extend(&mut bytes, part.get(..end).unwrap_or_default())?;
             if end < part.len() {
                 break;
@@ -70,6 +75,7 @@ impl fmt::Display for Text {
 }
 
 /// Shows bytes of unknown encoding as they are where they are UTF-8, and `?` for each byte that is not.
+#[derive(Clone, Copy)]
 pub struct Bytes<'a>(pub &'a [u8]);
 
 impl fmt::Display for Bytes<'_> {

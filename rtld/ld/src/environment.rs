@@ -1,0 +1,147 @@
+//! The environment variables of the loader, from one table, and what secure mode takes out of the environment.
+
+use crate::stack::InitialStack;
+use rtld_link::search::Trust;
+use rtld_sys::auxv::{AT_SECURE, AuxVector};
+
+/// What the environment asks for.
+#[derive(Default, Debug)]
+pub struct Variables {
+    /// LD_LIBRARY_PATH.
+    pub library_path: Option<&'static [u8]>,
+    /// LD_PRELOAD.
+    pub preload: Option<&'static [u8]>,
+    /// LD_BIND_NOW is not empty.
+    pub bind_now: bool,
+    /// LD_STATIC_TLS_EXTRA: bytes.
+    pub static_tls_extra: usize,
+    /// LD_TRACE_LOADED_OBJECTS is there: tell what would be loaded.
+    pub trace: bool,
+}
+
+/// One variable: its name without `LD_`, what it is good for, and how its value is taken.
+pub struct Variable {
+    /// Name without `LD_`.
+    pub name: &'static str,
+    /// For people.
+    pub meaning: &'static str,
+    take: fn(&mut Variables, &'static [u8]),
+}
+
+/// All variables.
+pub const VARIABLES: &[Variable] = &[
+    Variable {
+        name: "BIND_NOW",
+        meaning: "not empty: bind every function at start",
+        take: |variables, value| variables.bind_now = !value.is_empty(),
+    },
+    Variable {
+        name: "FALLBACK",
+        meaning: "never: end with status 127 where another loader would have to help (today the only behaviour)",
+        take: |_, _| {},
+    },
+    Variable {
+        name: "LIBRARY_PATH",
+        meaning: "directories to look for libraries in",
+        take: |variables, value| {
+            variables.library_path = Some(value).filter(|value| !value.is_empty())
+        },
+    },
+    Variable {
+        name: "PRELOAD",
+        meaning: "libraries to load first",
+        take: |variables, value| variables.preload = Some(value),
+    },
+    Variable {
+        name: "STATIC_TLS_EXTRA",
+        meaning: "bytes of static TLS kept free for libraries loaded later",
+        take: |variables, value| variables.static_tls_extra = decimal(value).unwrap_or(0),
+    },
+    Variable {
+        name: "TRACE_LOADED_OBJECTS",
+        meaning: "set: list what would be loaded, run nothing",
+        take: |variables, _| variables.trace = true,
+    },
+];
+
+/// Variables that the C library trusts, besides all of `LD_*`; a process in secure mode must not see them (glibc's
+/// unsecvars.h).
+const UNTRUSTED: &[&[u8]] = &[
+    b"GCONV_PATH",
+    b"GETCONF_DIR",
+    b"GLIBC_TUNABLES",
+    b"HOSTALIASES",
+    b"LOCALDOMAIN",
+    b"LOCPATH",
+    b"MALLOC_ARENA_MAX",
+    b"MALLOC_ARENA_TEST",
+    b"MALLOC_CHECK_",
+    b"MALLOC_MMAP_MAX_",
+    b"MALLOC_MMAP_THRESHOLD_",
+    b"MALLOC_PERTURB_",
+    b"MALLOC_TCACHE_COUNT",
+    b"MALLOC_TOP_PAD_",
+    b"MALLOC_TRACE",
+    b"MALLOC_TRIM_THRESHOLD_",
+    b"NIS_PATH",
+    b"NLSPATH",
+    b"RESOLV_HOST_CONF",
+    b"RES_OPTIONS",
+    b"TMPDIR",
+    b"TZDIR",
+];
+
+/// Whether the process may trust its environment. Without the kernel's word it may not.
+pub fn trust(auxiliary: AuxVector) -> Trust {
+    match auxiliary.get(AT_SECURE) {
+        Some(0) => Trust::Full,
+        _ => Trust::Secure,
+    }
+}
+
+/// Takes out of the environment what a process in secure mode must not see: every entry, however often it is there and
+/// whether or not it has a value.
+pub fn scrub(stack: InitialStack) {
+    stack.filter_environment(|entry| {
+        let name = entry.split(|&byte| byte == b'=').next().unwrap_or(entry);
+        !entry.starts_with(b"LD_") && !UNTRUSTED.contains(&name)
+    });
+}
+
+/// Reads the variables. The first of several entries with one name counts, as in getenv(3).
+pub fn read(stack: InitialStack) -> Variables {
+    let mut variables = Variables::default();
+    let mut seen = 0_u64;
+    for entry in stack.environment() {
+        let Some(entry) = entry.to_bytes().strip_prefix(b"LD_") else {
+            continue;
+        };
+        let Some(equals) = entry.iter().position(|&byte| byte == b'=') else {
+            continue;
+        };
+        let (name, value) = entry.split_at(equals);
+        let known = VARIABLES
+            .iter()
+            .enumerate()
+            .find(|(_, variable)| variable.name.as_bytes() == name);
+        let Some((index, variable)) = known else {
+            continue;
+        };
+        if seen & 1 << index == 0 {
+            seen |= 1 << index;
+            (variable.take)(&mut variables, value.get(1..).unwrap_or_default());
+        }
+    }
+    variables
+}
+
+/// A whole decimal number.
+fn decimal(text: &[u8]) -> Option<usize> {
+    if text.is_empty() {
+        return None;
+    }
+    text.iter().try_fold(0_usize, |number, &byte| {
+        let digit = byte.is_ascii_digit().then(|| usize::from(byte - b'0'))?;
+        number.checked_mul(10)?.checked_add(digit)
+    })
+}

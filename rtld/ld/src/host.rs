@@ -1,0 +1,372 @@
+//! The C library's side of start-up: recognise it, tell it what its own loader would have told it, make the main thread as
+//! it expects it. Without a C library the same steps do what the psABI asks.
+
+use crate::exports;
+use crate::stack::InitialStack;
+use core::fmt;
+use rtld_clib::{
+    Callbacks, Glibc, Library, ObjectFacts, ProcessFacts, RseqFacts, ThreadFacts, TlsFacts,
+    Unsupported,
+};
+use rtld_elf::{Dyn, PF_W, PF_X, Table, segments, tag};
+use rtld_link::error::{Error, Reason};
+use rtld_link::fallible::{try_filled, try_push};
+use rtld_link::load::PASSIVE_LOADER;
+use rtld_link::lookup::{Purpose, Reference, find_in};
+use rtld_link::object::{Object, ObjectIndex, ObjectSet, Role};
+use rtld_link::search::Trust;
+use rtld_link::static_tls::{Extra, TlsPlan};
+use rtld_runtime::World;
+use rtld_runtime::thread_local;
+use rtld_sys::auxv::{
+    AT_CLKTCK, AT_HWCAP, AT_HWCAP2, AT_MINSIGSTKSZ, AT_PAGESZ, AT_PLATFORM, AT_RANDOM,
+    AT_RSEQ_ALIGN, AT_RSEQ_FEATURE_SIZE, AT_SYSINFO_EHDR, AuxVector,
+};
+use rtld_sys::thread;
+
+/// A C library that we know how to host.
+pub struct Host {
+    glibc: Glibc,
+}
+
+/// A C library that we do not know.
+pub enum Stranger<'a> {
+    /// It looks like glibc, but not like one that we know.
+    Glibc(Unsupported<'a>),
+    /// It is some other one, at this path.
+    Other(&'a [u8]),
+}
+
+impl fmt::Display for Stranger<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Stranger::Glibc(unsupported) => write!(f, "{unsupported}"),
+            Stranger::Other(path) => {
+                let path = rtld_link::text::Bytes(path);
+                write!(f, "unsupported C library: found {path}; supported: glibc")
+            }
+        }
+    }
+}
+
+/// Descriptor size for a process without a C library: the control block and room for what compilers reach in it.
+const BARE_DESCRIPTOR: usize = 1024;
+
+/// glibc's free static TLS by default: room for four name spaces with one initial-exec libc and other libraries each
+/// (dl-tls.c: LIBC_IE_TLS 192, OTHER_IE_TLS 144, and the tunables rtld.nns 4 and rtld.optional_static_tls 512).
+fn surplus(namespaces: usize, optional: usize) -> usize {
+    (namespaces - 1) * 192 + namespaces * 144 + optional
+}
+
+fn library_of<'a>(object: &'a Object) -> Option<Library<'a>> {
+    let dynamic = object.dynamic.as_ref()?;
+    Some(Library {
+        base: object.mapping.bias,
+        image: object.image(),
+        dynamic,
+    })
+}
+
+/// Looks for the C library among the objects.
+pub fn recognise(objects: &ObjectSet) -> Result<Option<Host>, Stranger<'_>> {
+    let by_soname = |name: &[u8]| {
+        objects
+            .iter()
+            .find(|(_, object)| object.soname() == Some(name) && object.role != Role::Ourselves)
+    };
+    let libc = by_soname(b"libc.so.6").and_then(|(_, object)| library_of(object));
+    let loader = by_soname(PASSIVE_LOADER).and_then(|(_, object)| library_of(object));
+    match (libc, loader) {
+        // SAFETY: the loader's file was mapped by us a moment ago, is not relocated, and stays mapped.
+        (Some(libc), Some(loader)) => match unsafe { rtld_clib::recognise(&libc, &loader) } {
+            Ok(glibc) => Ok(Some(Host { glibc })),
+            Err(unsupported) => Err(Stranger::Glibc(unsupported)),
+        },
+        _ => {
+            let entry = Reference::to(b"__libc_start_main", Purpose::Call);
+            let other = objects
+                .iter()
+                .find(|&(index, _)| find_in(objects, index, &entry).is_some());
+            match other {
+                Some((_, object)) => Err(Stranger::Other(object.path.as_bytes())),
+                None => Ok(None),
+            }
+        }
+    }
+}
+
+/// Bytes above the thread pointer that belong to a thread.
+pub fn descriptor_size(library: Option<&Host>) -> usize {
+    library.map_or(BARE_DESCRIPTOR, |host| host.glibc.descriptor_size())
+}
+
+fn rseq_facts(auxiliary: AuxVector, below: usize) -> RseqFacts {
+    RseqFacts {
+        enabled: true,
+        feature_size: auxiliary.get(AT_RSEQ_FEATURE_SIZE).unwrap_or(0),
+        align: auxiliary.get(AT_RSEQ_ALIGN).unwrap_or(0),
+        extra_tls: below,
+    }
+}
+
+/// Lays static TLS out, with the room that the C library wants and the user asks for.
+pub fn plan_tls(
+    objects: &ObjectSet,
+    library: Option<&Host>,
+    stack: InitialStack,
+    asked: usize,
+) -> Result<TlsPlan, Reason> {
+    let area = library.and_then(|host| host.glibc.extra_tls(&rseq_facts(stack.auxiliary(), 0)));
+    let extra = Extra {
+        area,
+        own: thread_local::OWN,
+        surplus: surplus(4, 512).max(asked),
+    };
+    TlsPlan::new(objects, extra)?.ok_or(Reason::StaticTls)
+}
+
+fn outside(_: rtld_clib::OutsideRegion) -> Error {
+    Reason::StaticTls.of(b"libc.so.6")
+}
+
+/// Makes the main thread's control block, static blocks and vector, and sets the thread pointer; before that the C
+/// library is told everything that does not need relocation.
+pub fn make_main_thread(
+    world: &'static World,
+    library: Option<&Host>,
+    stack: InitialStack,
+    stack_flags: u32,
+    trust: Trust,
+) -> Result<usize, Error> {
+    let control = thread_local::allocate_block(world).ok_or(Reason::OutOfMemory)?;
+    // SAFETY: the block is fresh and no thread uses it yet.
+    unsafe { thread_local::attach(world, control) }.ok_or(Reason::OutOfMemory)?;
+    let auxiliary = stack.auxiliary();
+    let random = random_bytes(auxiliary);
+    if let Some(host) = library {
+        publish(world, host, stack, stack_flags, trust)?;
+        fill_link_maps(world, host)?;
+    } else {
+        relocate_dynamic_sections(world);
+        // SAFETY: the descriptor is ours and has room for the head.
+        unsafe { rtld_clib::thread::write_head(control, vector(control), random) }
+            .map_err(outside)?;
+    }
+    // SAFETY: the control block's first word is its own address.
+    unsafe { thread::set_pointer(control) }
+        .map_err(|error| Reason::ThreadPointer(error).of(b""))?;
+    if let Some(host) = library {
+        let facts = ThreadFacts {
+            dtv: vector(control),
+            random,
+            initial_stack: stack.address(),
+            rseq: rseq_facts(auxiliary, world.tls.extra.unwrap_or(0)),
+        };
+        // SAFETY: the descriptor is the main thread's, of the size that the library wants.
+        unsafe { host.glibc.prepare_main_thread(control, &facts) }.map_err(outside)?;
+    }
+    Ok(control)
+}
+
+/// The word of the control block that holds the thread's vector.
+fn vector(control: usize) -> usize {
+    let word = core::ptr::with_exposed_provenance::<usize>(control.wrapping_add(8));
+    // SAFETY: the control block was made by allocate_block.
+    unsafe { word.read() }
+}
+
+fn random_bytes(auxiliary: AuxVector) -> Option<[u64; 2]> {
+    let address = auxiliary.get(AT_RANDOM).filter(|&address| address != 0)?;
+    let pointer = core::ptr::with_exposed_provenance::<[u64; 2]>(address);
+    // SAFETY: AT_RANDOM points to 16 bytes of the kernel's, of any alignment.
+    Some(unsafe { pointer.read_unaligned() })
+}
+
+/// Zero words that stand for the C library's list of search directories, of which it must see none.
+static NO_DIRECTORIES: [u64; 64] = [0; 64];
+
+fn publish(
+    world: &World,
+    host: &Host,
+    stack: InitialStack,
+    stack_flags: u32,
+    trust: Trust,
+) -> Result<(), Error> {
+    let auxiliary = stack.auxiliary();
+    let value = |key| auxiliary.get(key).unwrap_or(0);
+    let platform = auxiliary
+        .get(AT_PLATFORM)
+        .filter(|&address| address != 0)
+        .map(|address| {
+            let text = core::ptr::with_exposed_provenance(address);
+            // SAFETY: AT_PLATFORM is a C string that the kernel made.
+            (
+                address,
+                unsafe { core::ffi::CStr::from_ptr(text) }.count_bytes(),
+            )
+        });
+    let facts = ProcessFacts {
+        argv: stack.arguments(),
+        initial_stack: stack.address(),
+        auxv: auxiliary.as_ptr().expose_provenance(),
+        page_size: value(AT_PAGESZ),
+        minimum_signal_stack: value(AT_MINSIGSTKSZ),
+        clock_ticks: value(AT_CLKTCK) as u32,
+        hwcap: value(AT_HWCAP) as u64,
+        hwcap2: value(AT_HWCAP2) as u64,
+        platform,
+        secure: trust == Trust::Secure,
+        stack_flags,
+        tls_static_size: thread_local::static_size(world),
+        tls_static_align: world.tls.alignment,
+        main_map: world.handle(ObjectIndex(0)).expose_provenance(),
+        object_count: world.objects.len() as u32,
+        empty_directory: (&raw const NO_DIRECTORIES).expose_provenance(),
+    };
+    host.glibc.publish(&facts).map_err(outside)?;
+    let vdso = world
+        .objects
+        .iter()
+        .find(|(_, object)| object.role == Role::Vdso);
+    if let Some((index, object)) = vdso
+        && let Some(library) = library_of(object)
+    {
+        let map = world.handle(index).expose_provenance();
+        host.glibc
+            .publish_vdso(&library, map, value(AT_SYSINFO_EHDR))
+            .map_err(outside)?;
+    }
+    Ok(())
+}
+
+/// Fills the C library's part of every link map.
+fn fill_link_maps(world: &World, host: &Host) -> Result<(), Error> {
+    relocate_dynamic_sections(world);
+    let mut scope = alloc::vec::Vec::new();
+    for (index, object) in world.objects.iter() {
+        if !matches!(object.role, Role::Vdso | Role::Ourselves) {
+            try_push(&mut scope, world.handle(index))?;
+        }
+    }
+    let scope: &'static [_] = scope.leak();
+    for (index, object) in world.objects.iter() {
+        let own: &'static [_] = try_filled(world.handle(index), 1)?.leak();
+        let list = if index.position() == 0 { scope } else { own };
+        let module = world.tls.module(index);
+        let facts = ObjectFacts {
+            map_start: object.mapping.start,
+            map_end: object.mapping.end,
+            text_end: text_end(object),
+            program_headers: object.mapping.headers.as_ptr().expose_provenance(),
+            program_header_count: object.mapping.headers.len() as u16,
+            entry: object.address(object.mapping.entry),
+            dynamic: dynamic_entries(object),
+            tls_module: world.tls.id(index) as usize,
+            tls_offset: module.map_or(0, |module| module.offset),
+            search_list: list.as_ptr().expose_provenance(),
+            search_list_length: list.len() as u32,
+        };
+        let handle = world.handle(index);
+        // SAFETY: handles live for ever and nobody else uses them yet.
+        let link_map = unsafe { &mut (*handle).link_map };
+        link_map
+            .fill(host.glibc.offsets(), &facts)
+            .map_err(outside)?;
+    }
+    Ok(())
+}
+
+fn text_end(object: &Object) -> usize {
+    let executable =
+        segments::loads(object.mapping.headers).filter(|load| load.p_flags & PF_X != 0);
+    executable
+        .map(|load| object.address(load.p_vaddr.wrapping_add(load.p_memsz)))
+        .max()
+        .unwrap_or(object.mapping.end)
+}
+
+fn dynamic_entries(object: &Object) -> Table<'static, Dyn> {
+    let range = object.mapping.layout.dynamic;
+    range
+        .and_then(|range| object.image().table(range.start, range.size / 16))
+        .unwrap_or(Table::empty())
+}
+
+/// Tags whose values glibc turns into addresses in memory; its own code, sanitizers and others rely on finding them so.
+const ADDRESS_TAGS: [u64; 9] = [
+    tag::DT_PLTGOT,
+    tag::DT_HASH,
+    tag::DT_STRTAB,
+    tag::DT_SYMTAB,
+    tag::DT_RELA,
+    tag::DT_JMPREL,
+    tag::DT_GNU_HASH,
+    tag::DT_VERSYM,
+    tag::DT_RELR,
+];
+
+/// Adds the load bias to the addresses in every writable dynamic section.
+fn relocate_dynamic_sections(world: &World) {
+    for (_, object) in world.objects.iter() {
+        if matches!(object.role, Role::Vdso | Role::Ourselves) || object.mapping.bias == 0 {
+            continue;
+        }
+        let Some(range) = object.mapping.layout.dynamic else {
+            continue;
+        };
+        if !object.image().contains(range.start, range.size, PF_W) {
+            continue;
+        }
+        for (position, entry) in dynamic_entries(object).iter().enumerate() {
+            if entry.d_tag == 0 {
+                break;
+            }
+            if ADDRESS_TAGS.contains(&entry.d_tag) {
+                let address = object
+                    .address(range.start)
+                    .wrapping_add(position * size_of::<Dyn>());
+                let place = core::ptr::with_exposed_provenance_mut::<Dyn>(address);
+                let moved = Dyn {
+                    d_val: object.address(entry.d_val) as u64,
+                    ..entry
+                };
+                // SAFETY: an entry of a dynamic section in a writable segment; all that is needed of it was read before.
+                unsafe { place.write_unaligned(moved) };
+            }
+        }
+    }
+}
+
+/// Puts our functions into the C library's table, once its own relocations and resolvers have written theirs.
+pub fn publish_functions(library: Option<&Host>) -> Result<(), Error> {
+    let Some(host) = library else { return Ok(()) };
+    let callbacks: Callbacks = exports::callbacks();
+    host.glibc.publish_callbacks(&callbacks).map_err(outside)
+}
+
+/// The last steps before initialisers: TLS modules for debuggers, and the C library's own early initialisation.
+pub fn finish(world: &World, library: Option<&Host>, control: usize) -> Result<(), Error> {
+    let Some(host) = library else { return Ok(()) };
+    let modules = world.tls.modules();
+    // Length, next; then generation and object for each module id, from 0 on.
+    let mut slots = try_filled(0_usize, 2 + 2 * (modules.len() + 1))?;
+    if let Some(length) = slots.first_mut() {
+        *length = modules.len() + 1;
+    }
+    for (pair, module) in slots.chunks_exact_mut(2).skip(2).zip(modules) {
+        if let [_, map] = pair {
+            *map = world.handle(module.object).expose_provenance();
+        }
+    }
+    let facts = TlsFacts {
+        slotinfo: slots.leak().as_ptr().expose_provenance(),
+        max_module: modules.len(),
+        static_count: modules.len(),
+        generation: thread_local::GENERATION,
+        initial_dtv: vector(control),
+    };
+    host.glibc.publish_tls(&facts).map_err(outside)?;
+    // SAFETY: all objects are relocated, the main thread's TLS is filled and everything is published.
+    unsafe { host.glibc.early_init() };
+    Ok(())
+}

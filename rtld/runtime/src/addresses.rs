@@ -1,0 +1,38 @@
+//! Which object an address belongs to: a sorted array of ranges, searched by halves, never changed once made.
+
+use alloc::vec::Vec;
+use rtld_link::fallible::{OutOfMemory, try_push};
+use rtld_link::object::{ObjectIndex, ObjectSet};
+
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    start: usize,
+    end: usize,
+    object: ObjectIndex,
+}
+
+/// The ranges of all objects.
+#[derive(Debug, Default)]
+pub struct AddressMap {
+    ranges: Vec<Range>,
+}
+
+impl AddressMap {
+    /// The ranges of these objects. Mappings of a process do not overlap.
+    pub fn new(objects: &ObjectSet) -> Result<AddressMap, OutOfMemory> {
+        let mut ranges = Vec::new();
+        for (object, record) in objects.iter() {
+            let (start, end) = (record.mapping.start, record.mapping.end);
+            try_push(&mut ranges, Range { start, end, object })?;
+        }
+        ranges.sort_unstable_by_key(|range| range.start);
+        Ok(AddressMap { ranges })
+    }
+
+    /// The object whose range holds `address`.
+    pub fn find(&self, address: usize) -> Option<ObjectIndex> {
+        let after = self.ranges.partition_point(|range| range.start <= address);
+        let range = self.ranges.get(after.checked_sub(1)?)?;
+        (address < range.end).then_some(range.object)
+    }
+}
