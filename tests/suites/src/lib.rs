@@ -9,8 +9,11 @@ mod namespace;
 mod same;
 mod suite_artifact;
 mod suite_cxx;
+mod suite_debugger;
+mod suite_direct;
 mod suite_errors;
 mod suite_ifunc;
+mod suite_init_order;
 mod suite_lazy;
 mod suite_mapping;
 mod suite_memory;
@@ -22,8 +25,6 @@ mod suite_symbols;
 mod suite_system_calls;
 mod suite_tls_static;
 mod suite_tunables;
-mod suite_init_order;
-mod suite_debugger;
 
 use harness::{Context, Report};
 
@@ -63,6 +64,11 @@ pub const SUITES: &[Suite] = &[
         name: "memory",
         summary: "resident memory at exit",
         run: suite_memory::run,
+    },
+    Suite {
+        name: "direct",
+        summary: "what a program given to the loader sees, and the loader's options",
+        run: suite_direct::run,
     },
     Suite {
         name: "search",
@@ -114,6 +120,14 @@ pub const SUITES: &[Suite] = &[
         summary: "settings of the C library have the effect they have under ld-linux",
         run: suite_tunables::run,
     },
-    Suite { name: "init-order", summary: "constructors and destructors: order, arguments, stack", run: suite_init_order::run },
-    Suite { name: "debugger", summary: "what a debugger reads: r_debug, the list of objects, gdb itself", run: suite_debugger::run },
+    Suite {
+        name: "init-order",
+        summary: "constructors and destructors: order, arguments, stack",
+        run: suite_init_order::run,
+    },
+    Suite {
+        name: "debugger",
+        summary: "what a debugger reads: r_debug, the list of objects, gdb itself",
+        run: suite_debugger::run,
+    },
 ];
