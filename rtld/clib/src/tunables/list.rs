@@ -257,15 +257,11 @@ impl<'a> Tunable<'a> {
         self.word(self.list.layout.value)
     }
 
-    /// Whether a number is inside its limits, compared with the sign that its type has.
+    /// Whether a number is inside its limits. No limit is negative, so a negative number is above them without its sign.
     pub(super) fn allows(&self, number: u64) -> Result<bool, OutsideRegion> {
         let minimum = self.word(self.list.layout.minimum)?;
         let maximum = self.word(self.list.layout.maximum)?;
-        Ok(if self.is_int()? {
-            (minimum as i64..=maximum as i64).contains(&(number as i64))
-        } else {
-            (minimum..=maximum).contains(&number)
-        })
+        Ok((minimum..=maximum).contains(&number))
     }
 
     pub(super) fn store_number(&self, number: u64) -> Result<(), OutsideRegion> {
