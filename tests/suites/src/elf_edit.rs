@@ -44,8 +44,6 @@ pub mod tag {
     pub const SYMENT: u64 = 11;
     /// Address of the initialisation function.
     pub const INIT: u64 = 12;
-    /// Search path that its owner hands down.
-    pub const RPATH: u64 = 15;
     /// Relocations of the procedure linkage table.
     pub const JMPREL: u64 = 23;
     /// Array of initialisation functions.

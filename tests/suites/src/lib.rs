@@ -21,6 +21,7 @@ mod suite_programs;
 mod suite_relocations;
 mod suite_runner;
 mod suite_search;
+mod suite_secure;
 mod suite_symbols;
 mod suite_system_calls;
 mod suite_tls_static;
@@ -79,6 +80,11 @@ pub const SUITES: &[Suite] = &[
         name: "symbols",
         summary: "which definition a reference gets: hashes, versions, visibility, interposition, copies",
         run: suite_symbols::run,
+    },
+    Suite {
+        name: "secure",
+        summary: "set-uid programs in a hostile environment",
+        run: suite_secure::run,
     },
     Suite {
         name: "errors",
