@@ -74,11 +74,7 @@ impl<'a> Cache<'a> {
             return Self::parse_new(rest, file);
         }
         let strings = StringTable::from_bytes(file.get(end..)?);
-        Some(Cache {
-            entries: Entries::Old(entries),
-            strings,
-            hwcaps: Table::empty(),
-        })
+        Some(Cache { entries: Entries::Old(entries), strings, hwcaps: Table::empty() })
     }
 
     /// `cache` starts with the new head; `file` is the whole file, which extensions are counted from.
@@ -90,10 +86,7 @@ impl<'a> Cache<'a> {
             return None;
         }
         let extensions = bytes.read::<u32>(32)? as usize;
-        let entries = bytes
-            .sub(NEW_HEAD, bytes.len().checked_sub(NEW_HEAD)?)?
-            .records::<NewEntry>()
-            .sub(0, count)?;
+        let entries = bytes.sub(NEW_HEAD, bytes.len().checked_sub(NEW_HEAD)?)?.records::<NewEntry>().sub(0, count)?;
         Some(Cache {
             entries: Entries::New(entries),
             strings: StringTable::from_bytes(cache),
@@ -118,30 +111,18 @@ impl<'a> Cache<'a> {
         Some(match &self.entries {
             Entries::Old(entries) => {
                 let [flags, soname, path] = entries.get(index)?;
-                Entry {
-                    flags,
-                    soname,
-                    path,
-                    hwcap: [0; 2],
-                }
+                Entry { flags, soname, path, hwcap: [0; 2] }
             }
             Entries::New(entries) => {
                 let [flags, soname, path, _, low, high] = entries.get(index)?;
-                Entry {
-                    flags,
-                    soname,
-                    path,
-                    hwcap: [low, high],
-                }
+                Entry { flags, soname, path, hwcap: [low, high] }
             }
         })
     }
 
     /// How `name` compares with the soname of an entry; an entry without one is passed over towards the front.
     fn compare_at(&self, index: usize, name: &[u8]) -> Ordering {
-        let soname = self
-            .entry(index)
-            .and_then(|entry| self.strings.get(entry.soname.into()));
+        let soname = self.entry(index).and_then(|entry| self.strings.get(entry.soname.into()));
         soname.map_or(Ordering::Less, |soname| compare(name, soname))
     }
 
@@ -149,29 +130,19 @@ impl<'a> Cache<'a> {
     ///
     /// `hwcap_priority` says whether the glibc-hwcaps subdirectory of this name ("x86-64-v3") may be used, and how much
     /// it is wanted: the lowest number wins, and each wins over the file outside such directories.
-    pub fn lookup(
-        &self,
-        name: &[u8],
-        hwcap_priority: impl Fn(&[u8]) -> Option<u32>,
-    ) -> Option<&'a [u8]> {
+    pub fn lookup(&self, name: &[u8], hwcap_priority: impl Fn(&[u8]) -> Option<u32>) -> Option<&'a [u8]> {
         // ldconfig sorts downwards.
         let (mut first, mut end) = (0, self.len());
         while first < end {
             let middle = first + (end - first) / 2;
-            if self.compare_at(middle, name) == Ordering::Less {
-                first = middle + 1
-            } else {
-                end = middle
-            }
+            if self.compare_at(middle, name) == Ordering::Less { first = middle + 1 } else { end = middle }
         }
         let mut best: Option<(Option<u32>, &'a [u8])> = None;
         for index in first..self.len() {
             if self.compare_at(index, name) != Ordering::Equal {
                 break;
             }
-            let Some((priority, path)) = self
-                .entry(index)
-                .and_then(|entry| self.usable(&entry, &hwcap_priority))
+            let Some((priority, path)) = self.entry(index).and_then(|entry| self.usable(&entry, &hwcap_priority))
             else {
                 continue;
             };
@@ -188,11 +159,7 @@ impl<'a> Cache<'a> {
     }
 
     /// The path of an entry that may be used here, and the priority of its glibc-hwcaps subdirectory if it is in one.
-    fn usable(
-        &self,
-        entry: &Entry,
-        hwcap_priority: impl Fn(&[u8]) -> Option<u32>,
-    ) -> Option<(Option<u32>, &'a [u8])> {
+    fn usable(&self, entry: &Entry, hwcap_priority: impl Fn(&[u8]) -> Option<u32>) -> Option<(Option<u32>, &'a [u8])> {
         if entry.flags != FLAGS_X86_64_LIBC6 {
             return None;
         }
@@ -214,13 +181,8 @@ impl<'a> Cache<'a> {
     pub fn iter(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
         let cache = *self;
         (0..self.len()).filter_map(move |index| {
-            let entry = cache
-                .entry(index)
-                .filter(|entry| entry.flags == FLAGS_X86_64_LIBC6)?;
-            Some((
-                cache.strings.get(entry.soname.into())?,
-                cache.strings.get(entry.path.into())?,
-            ))
+            let entry = cache.entry(index).filter(|entry| entry.flags == FLAGS_X86_64_LIBC6)?;
+            Some((cache.strings.get(entry.soname.into())?, cache.strings.get(entry.path.into())?))
         })
     }
 }
@@ -234,10 +196,7 @@ fn hwcaps<'a>(file: Table<'a, u8>, offset: usize) -> Option<Table<'a, u32>> {
     if magic != EXTENSION_MAGIC {
         return None;
     }
-    let sections = file
-        .from(offset.checked_add(8)?)
-        .records::<[u32; 4]>()
-        .sub(0, count as usize)?;
+    let sections = file.from(offset.checked_add(8)?).records::<[u32; 4]>().sub(0, count as usize)?;
     let [_, _, start, size] = sections.iter().find(|[tag, ..]| *tag == EXTENSION_HWCAPS)?;
     Some(file.sub(start as usize, size as usize)?.records())
 }
@@ -277,10 +236,7 @@ pub fn compare(left: &[u8], right: &[u8]) -> Ordering {
 /// Takes the digits at the start of `text` for a number.
 fn number(text: &mut &[u8]) -> i32 {
     let mut value: i32 = 0;
-    while let Some((digit, rest)) = text
-        .split_first()
-        .filter(|(digit, _)| digit.is_ascii_digit())
-    {
+    while let Some((digit, rest)) = text.split_first().filter(|(digit, _)| digit.is_ascii_digit()) {
         value = value.wrapping_mul(10).wrapping_add(i32::from(digit - b'0'));
         *text = rest;
     }

@@ -12,9 +12,9 @@ pub use flags::{Flags, Flags1};
 
 use crate::pod::TableIterator;
 use crate::tag::{
-    DT_AUXILIARY, DT_FILTER, DT_FINI, DT_FINI_ARRAY, DT_FINI_ARRAYSZ, DT_INIT, DT_INIT_ARRAY,
-    DT_INIT_ARRAYSZ, DT_NEEDED, DT_NULL, DT_PREINIT_ARRAY, DT_PREINIT_ARRAYSZ, DT_RELR, DT_RELRSZ,
-    DT_RPATH, DT_RUNPATH, DT_SONAME, DT_SYMTAB,
+    DT_AUXILIARY, DT_FILTER, DT_FINI, DT_FINI_ARRAY, DT_FINI_ARRAYSZ, DT_INIT, DT_INIT_ARRAY, DT_INIT_ARRAYSZ,
+    DT_NEEDED, DT_NULL, DT_PREINIT_ARRAY, DT_PREINIT_ARRAYSZ, DT_RELR, DT_RELRSZ, DT_RPATH, DT_RUNPATH, DT_SONAME,
+    DT_SYMTAB,
 };
 use crate::{Dyn, Hash, Image, Range, Rela, StringTable, Sym, SymbolTable, Table, Versions};
 use values::{Values, array, function, table};
@@ -70,21 +70,15 @@ pub struct Dynamic<'a> {
 impl<'a> Dynamic<'a> {
     /// Digests PT_DYNAMIC at `range`.
     pub fn digest(image: &Image<'a>, range: Range) -> Result<Dynamic<'a>, DynamicError> {
-        let entries: Table<'a, Dyn> = image
-            .table(range.start, range.size / size_of::<Dyn>() as u64)
-            .ok_or(DynamicError::Unreadable)?;
-        let length = entries
-            .iter()
-            .position(|entry| entry.d_tag == DT_NULL)
-            .ok_or(DynamicError::NotTerminated)?;
+        let entries: Table<'a, Dyn> =
+            image.table(range.start, range.size / size_of::<Dyn>() as u64).ok_or(DynamicError::Unreadable)?;
+        let length = entries.iter().position(|entry| entry.d_tag == DT_NULL).ok_or(DynamicError::NotTerminated)?;
         let entries = entries.sub(0, length).unwrap_or_default();
         let values = Values::collect(entries, range.start)?;
 
         let strings = values.strings(image)?;
         let name = |tag: u64, offset: Option<u64>| {
-            offset
-                .map(|value| strings.get(value).ok_or(DynamicError::Name { tag, value }))
-                .transpose()
+            offset.map(|value| strings.get(value).ok_or(DynamicError::Name { tag, value })).transpose()
         };
         for entry in entries {
             if matches!(entry.d_tag, DT_NEEDED | DT_FILTER | DT_AUXILIARY) {
@@ -96,12 +90,7 @@ impl<'a> Dynamic<'a> {
 
         let symbols = match values.symbol_table {
             None => Table::empty(),
-            Some(value) => image
-                .table_to_end::<Sym>(value)
-                .ok_or(DynamicError::Outside {
-                    tag: DT_SYMTAB,
-                    value,
-                })?,
+            Some(value) => image.table_to_end::<Sym>(value).ok_or(DynamicError::Outside { tag: DT_SYMTAB, value })?,
         };
         let symbols = SymbolTable::new(symbols);
         let (relocations, plt_relocations) = values.relocations(image)?;
@@ -110,35 +99,20 @@ impl<'a> Dynamic<'a> {
             entries,
             strings,
             symbols,
-            hash: Hash::digest(image, values.gnu_hash, values.sysv_hash, symbols)
-                .map_err(DynamicError::Hash)?,
+            hash: Hash::digest(image, values.gnu_hash, values.sysv_hash, symbols).map_err(DynamicError::Hash)?,
             versions: values.versions(image, strings)?,
             soname: name(DT_SONAME, values.soname)?,
             rpath,
             runpath,
             relocations,
-            relative_count: usize::try_from(values.rela_count)
-                .unwrap_or(usize::MAX)
-                .min(relocations.len()),
+            relative_count: usize::try_from(values.rela_count).unwrap_or(usize::MAX).min(relocations.len()),
             plt_relocations,
             relr: table(image, DT_RELR, values.relr, DT_RELRSZ, values.relr_size)?,
             plt_got: values.plt_got(image, !plt_relocations.is_empty())?,
             init: function(image, DT_INIT, values.init)?,
             fini: function(image, DT_FINI, values.fini)?,
-            init_array: array(
-                image,
-                DT_INIT_ARRAY,
-                values.init_array,
-                DT_INIT_ARRAYSZ,
-                values.init_array_size,
-            )?,
-            fini_array: array(
-                image,
-                DT_FINI_ARRAY,
-                values.fini_array,
-                DT_FINI_ARRAYSZ,
-                values.fini_array_size,
-            )?,
+            init_array: array(image, DT_INIT_ARRAY, values.init_array, DT_INIT_ARRAYSZ, values.init_array_size)?,
+            fini_array: array(image, DT_FINI_ARRAY, values.fini_array, DT_FINI_ARRAYSZ, values.fini_array_size)?,
             preinit_array: array(
                 image,
                 DT_PREINIT_ARRAY,
@@ -168,11 +142,7 @@ impl<'a> Dynamic<'a> {
     }
 
     const fn names(&self, tag: u64) -> Names<'a> {
-        Names {
-            entries: self.entries.iter(),
-            strings: self.strings,
-            tag,
-        }
+        Names { entries: self.entries.iter(), strings: self.strings, tag }
     }
 
     /// Whether relocations may change segments that cannot be written.
@@ -187,11 +157,7 @@ impl<'a> Dynamic<'a> {
 
     /// The raw value of the last entry with a tag; reads the section as it is now, unchecked.
     pub fn entry_value(&self, tag: u64) -> Option<u64> {
-        self.entries
-            .iter()
-            .filter(|entry| entry.d_tag == tag)
-            .last()
-            .map(|entry| entry.d_val)
+        self.entries.iter().filter(|entry| entry.d_tag == tag).last().map(|entry| entry.d_val)
     }
 
     /// The entries before DT_NULL, as they are now.
@@ -212,10 +178,7 @@ impl<'a> Iterator for Names<'a> {
     type Item = &'a [u8];
 
     fn next(&mut self) -> Option<&'a [u8]> {
-        let entry = self
-            .entries
-            .by_ref()
-            .find(|entry| entry.d_tag == self.tag)?;
+        let entry = self.entries.by_ref().find(|entry| entry.d_tag == self.tag)?;
         self.strings.get(entry.d_val)
     }
 }

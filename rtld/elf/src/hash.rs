@@ -10,13 +10,22 @@ use crate::{Image, SymbolTable, Table};
 /// The hash of DT_GNU_HASH: h = 33 h + c from 5381 on, modulo 2^32.
 #[inline]
 pub const fn gnu_hash(name: &[u8]) -> u32 {
-    let mut hash: u32 = 5381;
+    let mut hash = GNU_HASH_START;
     let mut rest = name;
     while let Some((&byte, tail)) = rest.split_first() {
-        hash = hash.wrapping_mul(33).wrapping_add(byte as u32);
+        hash = gnu_hash_step(hash, byte);
         rest = tail;
     }
     hash
+}
+
+/// The hash of DT_GNU_HASH for the empty name.
+pub(crate) const GNU_HASH_START: u32 = 5381;
+
+/// The hash of a name with one more byte.
+#[inline(always)]
+pub(crate) const fn gnu_hash_step(hash: u32, byte: u8) -> u32 {
+    hash.wrapping_mul(33).wrapping_add(byte as u32)
 }
 
 /// The hash of DT_HASH (gABI 5, "Hash Table"), with 32 bits as all implementations compute it.
@@ -45,15 +54,9 @@ pub enum HashError {
 impl fmt::Display for HashError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            HashError::Outside(vaddr) => write!(
-                formatter,
-                "hash table at {vaddr:#x} is not inside any loaded segment"
-            ),
+            HashError::Outside(vaddr) => write!(formatter, "hash table at {vaddr:#x} is not inside any loaded segment"),
             HashError::BloomSize(words) => {
-                write!(
-                    formatter,
-                    "DT_GNU_HASH has a Bloom filter of {words} words, expected a power of two"
-                )
+                write!(formatter, "DT_GNU_HASH has a Bloom filter of {words} words, expected a power of two")
             }
         }
     }
@@ -124,15 +127,10 @@ pub struct GnuHash<'a> {
 
 impl<'a> GnuHash<'a> {
     /// `None` for a table without buckets.
-    fn digest(
-        image: &Image<'a>,
-        vaddr: u64,
-        symbols: SymbolTable<'a>,
-    ) -> Result<Option<Self>, HashError> {
+    fn digest(image: &Image<'a>, vaddr: u64, symbols: SymbolTable<'a>) -> Result<Option<Self>, HashError> {
         let outside = HashError::Outside(vaddr);
         let words: Table<'a, u8> = image.table_to_end(vaddr).ok_or(outside)?;
-        let [bucket_count, symbol_offset, bloom_size, shift]: [u32; 4] =
-            words.read(0).ok_or(outside)?;
+        let [bucket_count, symbol_offset, bloom_size, shift]: [u32; 4] = words.read(0).ok_or(outside)?;
         if bucket_count == 0 {
             return Ok(None);
         }
@@ -145,10 +143,7 @@ impl<'a> GnuHash<'a> {
         let rest = rest.from(bloom_size * 8).records::<u32>();
         let buckets = rest.sub(0, bucket_count).ok_or(outside)?;
         let rest = rest.from(bucket_count);
-        let count = symbols
-            .bound()
-            .saturating_sub(symbol_offset as usize)
-            .min(rest.len());
+        let count = symbols.bound().saturating_sub(symbol_offset as usize).min(rest.len());
         Ok(Some(GnuHash {
             bloom,
             bloom_mask: bloom_size as u32 - 1,
@@ -172,25 +167,11 @@ impl<'a> GnuHash<'a> {
     #[inline]
     pub fn candidates(&self, hash: u32) -> GnuCandidates<'a> {
         // There is at least one bucket: digest() saw to it.
-        let bucket = hash
-            .checked_rem(self.buckets.len() as u32)
-            .and_then(|index| self.buckets.get(index as usize));
+        let bucket = hash.checked_rem(self.buckets.len() as u32).and_then(|index| self.buckets.get(index as usize));
         // Bucket 0 (empty) and a bucket below symbol_offset (damaged) both wrap to a place behind the table.
-        let place = bucket
-            .filter(|&first| first != 0)
-            .unwrap_or(0)
-            .wrapping_sub(self.symbol_offset);
-        let chains = if bucket.is_some_and(|first| first != 0) {
-            self.chains
-        } else {
-            Table::empty()
-        };
-        GnuCandidates {
-            chains,
-            place,
-            hash,
-            symbol_offset: self.symbol_offset,
-        }
+        let place = bucket.filter(|&first| first != 0).unwrap_or(0).wrapping_sub(self.symbol_offset);
+        let chains = if bucket.is_some_and(|first| first != 0) { self.chains } else { Table::empty() };
+        GnuCandidates { chains, place, hash, symbol_offset: self.symbol_offset }
     }
 
     /// One more than the highest symbol number on any chain.
@@ -249,41 +230,24 @@ pub struct SysvHash<'a> {
 
 impl<'a> SysvHash<'a> {
     /// `None` for a table without buckets.
-    fn digest(
-        image: &Image<'a>,
-        vaddr: u64,
-        symbols: SymbolTable<'a>,
-    ) -> Result<Option<Self>, HashError> {
+    fn digest(image: &Image<'a>, vaddr: u64, symbols: SymbolTable<'a>) -> Result<Option<Self>, HashError> {
         let outside = HashError::Outside(vaddr);
         let words: Table<'a, u32> = image.table_to_end(vaddr).ok_or(outside)?;
-        let (bucket_count, chain_count) =
-            (words.get(0).ok_or(outside)?, words.get(1).ok_or(outside)?);
+        let (bucket_count, chain_count) = (words.get(0).ok_or(outside)?, words.get(1).ok_or(outside)?);
         if bucket_count == 0 {
             return Ok(None);
         }
         let buckets = words.sub(2, bucket_count as usize).ok_or(outside)?;
-        let chains = words
-            .from(2)
-            .from(bucket_count as usize)
-            .sub(0, chain_count as usize)
-            .ok_or(outside)?;
-        let chains = chains
-            .sub(0, chains.len().min(symbols.bound()))
-            .ok_or(outside)?;
+        let chains = words.from(2).from(bucket_count as usize).sub(0, chain_count as usize).ok_or(outside)?;
+        let chains = chains.sub(0, chains.len().min(symbols.bound())).ok_or(outside)?;
         Ok(Some(SysvHash { buckets, chains }))
     }
 
     /// The numbers of the symbols in the bucket of this hash. The names behind them may have other hashes.
     #[inline]
     pub fn candidates(&self, hash: u32) -> SysvCandidates<'a> {
-        let bucket = hash
-            .checked_rem(self.buckets.len() as u32)
-            .and_then(|index| self.buckets.get(index as usize));
-        SysvCandidates {
-            chains: self.chains,
-            symbol: bucket.unwrap_or(0),
-            left: self.chains.len(),
-        }
+        let bucket = hash.checked_rem(self.buckets.len() as u32).and_then(|index| self.buckets.get(index as usize));
+        SysvCandidates { chains: self.chains, symbol: bucket.unwrap_or(0), left: self.chains.len() }
     }
 
     /// Number of symbols in the symbol table.

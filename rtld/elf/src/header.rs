@@ -6,8 +6,8 @@
 use core::fmt;
 
 use goblin::elf64::header::{
-    EI_ABIVERSION, EI_CLASS, EI_DATA, EI_OSABI, EI_VERSION, ELFCLASS64, ELFDATA2LSB, ELFMAG,
-    ELFOSABI_LINUX, ELFOSABI_NONE, EM_X86_64, ET_DYN, ET_EXEC, EV_CURRENT, SIZEOF_EHDR,
+    EI_ABIVERSION, EI_CLASS, EI_DATA, EI_OSABI, EI_VERSION, ELFCLASS64, ELFDATA2LSB, ELFMAG, ELFOSABI_LINUX,
+    ELFOSABI_NONE, EM_X86_64, ET_DYN, ET_EXEC, EV_CURRENT, SIZEOF_EHDR,
 };
 use goblin::elf64::program_header::SIZEOF_PHDR;
 
@@ -140,9 +140,7 @@ impl core::error::Error for HeaderError {}
 ///
 /// `file_size` in bytes, if it is known: the program headers must lie inside.
 pub fn check(prefix: &[u8], file_size: Option<u64>) -> Result<FileHeader, HeaderError> {
-    let header: Header = Table::from_bytes(prefix)
-        .get(0)
-        .ok_or(HeaderError::TooShort)?;
+    let header: Header = Table::from_bytes(prefix).get(0).ok_or(HeaderError::TooShort)?;
     let ident = |index: usize| header.e_ident.get(index).copied();
     if !header.e_ident.starts_with(ELFMAG) {
         return Err(HeaderError::Magic);
@@ -191,9 +189,7 @@ pub fn check(prefix: &[u8], file_size: Option<u64>) -> Result<FileHeader, Header
     if i64::try_from(header.e_phoff).is_err() {
         return Err(HeaderError::ProgramHeaderOffset);
     }
-    let end = header
-        .e_phoff
-        .saturating_add(checked.program_headers_size() as u64);
+    let end = header.e_phoff.saturating_add(checked.program_headers_size() as u64);
     if file_size.is_some_and(|size| end > size) {
         return Err(HeaderError::ProgramHeadersOutside);
     }

@@ -11,6 +11,7 @@ use core::ptr::NonNull;
 
 use goblin::elf64::program_header::{PF_R, PF_W, PT_LOAD};
 
+use crate::hash::{GNU_HASH_START, gnu_hash_step};
 use crate::version::record::{DefinitionName, DefinitionRecord, NeedRecord, NeedVersionRecord};
 use crate::{Dyn, Header, ProgramHeader, Rela, Sym};
 
@@ -86,11 +87,7 @@ impl<T> Default for Table<'_, T> {
 impl<'a, T> Table<'a, T> {
     /// The table without records.
     pub const fn empty() -> Self {
-        Table {
-            first: NonNull::dangling(),
-            count: 0,
-            memory: PhantomData,
-        }
+        Table { first: NonNull::dangling(), count: 0, memory: PhantomData }
     }
 
     /// The `count` records from `first` on.
@@ -100,11 +97,7 @@ impl<'a, T> Table<'a, T> {
     pub const unsafe fn from_raw(first: *const u8, count: usize) -> Self {
         // SAFETY: the caller says that it is not null.
         let first = unsafe { NonNull::new_unchecked(first.cast_mut()) };
-        Table {
-            first,
-            count,
-            memory: PhantomData,
-        }
+        Table { first, count, memory: PhantomData }
     }
 
     /// Number of records.
@@ -153,10 +146,7 @@ impl<'a, T: Pod> Table<'a, T> {
     /// All records in order.
     #[inline(always)]
     pub const fn iter(&self) -> TableIterator<'a, T> {
-        TableIterator {
-            table: *self,
-            next: 0,
-        }
+        TableIterator { table: *self, next: 0 }
     }
 
     /// The `length` records from number `start` on, if they all are in the table.
@@ -238,16 +228,12 @@ pub struct StringTable<'a> {
 impl<'a> StringTable<'a> {
     /// The string table without names.
     pub const fn empty() -> Self {
-        StringTable {
-            bytes: Table::empty(),
-        }
+        StringTable { bytes: Table::empty() }
     }
 
     /// The string table in `bytes`.
     pub const fn from_bytes(bytes: &'a [u8]) -> Self {
-        StringTable {
-            bytes: Table::from_bytes(bytes),
-        }
+        StringTable { bytes: Table::from_bytes(bytes) }
     }
 
     /// The string table in these bytes of an object.
@@ -285,15 +271,28 @@ impl<'a> StringTable<'a> {
         Some(unsafe { core::slice::from_raw_parts(rest.as_ptr(), length) })
     }
 
+    /// The name at `offset` and its GNU hash, found in one pass: what each symbolic relocation asks for.
+    #[inline]
+    pub fn get_hashed(&self, offset: u32) -> Option<(&'a [u8], u32)> {
+        let rest = self.bytes.from(offset as usize);
+        let mut hash = GNU_HASH_START;
+        for (length, byte) in rest.iter().enumerate() {
+            if byte == 0 {
+                // SAFETY: `length` bytes (and a NUL) of the table lie there for 'a, as in `get`.
+                let name = unsafe { core::slice::from_raw_parts(rest.as_ptr(), length) };
+                return Some((name, hash));
+            }
+            hash = gnu_hash_step(hash, byte);
+        }
+        None
+    }
+
     /// Whether the name at `offset` is exactly `name`. Reads no further than the name and its NUL.
     ///
     /// This is in the hot path of symbol lookup: no search for the end, no call of `memcmp`.
     #[inline]
     pub fn equals(&self, offset: u32, name: &[u8]) -> bool {
-        let Some(candidate) = self
-            .bytes
-            .sub(offset as usize, name.len().saturating_add(1))
-        else {
+        let Some(candidate) = self.bytes.sub(offset as usize, name.len().saturating_add(1)) else {
             return false;
         };
         // The end first: names with a common prefix (C++) differ in length more often than near their start.
@@ -340,20 +339,11 @@ impl<'a> Image<'a> {
     /// For as long as `'a`, each PT_LOAD of `headers` that has PF_R or PF_W is mapped for p_memsz bytes at
     /// `bias + p_vaddr` and can be read, and none of these bytes lies at address 0.
     pub const unsafe fn loaded(bias: *const u8, headers: Table<'a, ProgramHeader>) -> Self {
-        Image {
-            bias,
-            headers,
-            window_start: 0,
-            window_size: u64::MAX,
-        }
+        Image { bias, headers, window_start: 0, window_size: u64::MAX }
     }
 
     /// An object laid out in a buffer as in memory: `buffer[0]` is virtual address `lowest_vaddr`. For tests and tools.
-    pub fn laid_out(
-        buffer: &'a [u8],
-        lowest_vaddr: u64,
-        headers: Table<'a, ProgramHeader>,
-    ) -> Self {
+    pub fn laid_out(buffer: &'a [u8], lowest_vaddr: u64, headers: Table<'a, ProgramHeader>) -> Self {
         Image {
             bias: buffer.as_ptr().wrapping_sub(lowest_vaddr as usize),
             headers,
@@ -374,17 +364,11 @@ impl<'a> Image<'a> {
 
     /// How many bytes of one segment, whose p_flags `may`, follow `vaddr` (that byte included).
     fn remaining(&self, vaddr: u64, may: impl Fn(u32) -> bool) -> Option<u64> {
-        let window = self
-            .window_size
-            .checked_sub(vaddr.checked_sub(self.window_start)?)?;
+        let window = self.window_size.checked_sub(vaddr.checked_sub(self.window_start)?)?;
         self.headers
             .iter()
             .filter(|header| header.p_type == PT_LOAD && may(header.p_flags))
-            .filter_map(|header| {
-                header
-                    .p_memsz
-                    .checked_sub(vaddr.checked_sub(header.p_vaddr)?)
-            })
+            .filter_map(|header| header.p_memsz.checked_sub(vaddr.checked_sub(header.p_vaddr)?))
             .max()
             .map(|segment| segment.min(window))
     }
@@ -408,10 +392,7 @@ impl<'a> Image<'a> {
 
     /// The `count` records at `vaddr`, if one readable PT_LOAD holds all of them.
     pub fn table<T: Pod>(&self, vaddr: u64, count: u64) -> Option<Table<'a, T>> {
-        Some(
-            self.bytes(vaddr, count.checked_mul(size_of::<T>() as u64)?)?
-                .records(),
-        )
+        Some(self.bytes(vaddr, count.checked_mul(size_of::<T>() as u64)?)?.records())
     }
 
     /// As many whole records from `vaddr` on as its PT_LOAD holds; `None` if `vaddr` is in no readable PT_LOAD.
@@ -436,8 +417,7 @@ impl<'a> Image<'a> {
     /// Whether one PT_LOAD whose p_flags has all of `flags_required` (PF_*) holds the `length` bytes at `vaddr`.
     /// For `length` 0: whether such a PT_LOAD holds or ends at `vaddr`.
     pub fn contains(&self, vaddr: u64, length: u64, flags_required: u32) -> bool {
-        self.remaining(vaddr, |flags| flags & flags_required == flags_required)
-            .is_some_and(|left| left >= length)
+        self.remaining(vaddr, |flags| flags & flags_required == flags_required).is_some_and(|left| left >= length)
     }
 }
 

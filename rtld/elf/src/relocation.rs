@@ -6,10 +6,9 @@ use crate::pod::TableIterator;
 use crate::{Rela, Table};
 
 pub use goblin::elf64::reloc::{
-    R_X86_64_32, R_X86_64_64, R_X86_64_COPY, R_X86_64_DTPMOD64, R_X86_64_DTPOFF64,
-    R_X86_64_GLOB_DAT, R_X86_64_IRELATIVE, R_X86_64_JUMP_SLOT, R_X86_64_NONE, R_X86_64_PC32,
-    R_X86_64_PC64, R_X86_64_RELATIVE, R_X86_64_SIZE32, R_X86_64_SIZE64, R_X86_64_TLSDESC,
-    R_X86_64_TPOFF64,
+    R_X86_64_32, R_X86_64_64, R_X86_64_COPY, R_X86_64_DTPMOD64, R_X86_64_DTPOFF64, R_X86_64_GLOB_DAT,
+    R_X86_64_IRELATIVE, R_X86_64_JUMP_SLOT, R_X86_64_NONE, R_X86_64_PC32, R_X86_64_PC64, R_X86_64_RELATIVE,
+    R_X86_64_SIZE32, R_X86_64_SIZE64, R_X86_64_TLSDESC, R_X86_64_TPOFF64,
 };
 
 /// The type of a relocation (R_X86_64_*).
@@ -57,12 +56,7 @@ impl fmt::Display for Name {
 /// An even entry is an address; an odd one is a bitmap of the 63 words that follow the last place (gABI proposal "RELR").
 /// The addresses are as hostile as the table. Bitmaps before the first address stand for places from 0 on.
 pub fn relr_addresses(table: Table<'_, u64>) -> RelrAddresses<'_> {
-    RelrAddresses {
-        entries: table.iter(),
-        base: 0,
-        bitmap: 0,
-        place: 0,
-    }
+    RelrAddresses { entries: table.iter(), base: 0, bitmap: 0, place: 0 }
 }
 
 /// See [`relr_addresses`].

@@ -6,8 +6,7 @@
 use core::fmt;
 
 use goblin::elf64::program_header::{
-    PT_DYNAMIC, PT_GNU_EH_FRAME, PT_GNU_RELRO, PT_GNU_STACK, PT_INTERP, PT_LOAD, PT_TLS,
-    SIZEOF_PHDR,
+    PT_DYNAMIC, PT_GNU_EH_FRAME, PT_GNU_RELRO, PT_GNU_STACK, PT_INTERP, PT_LOAD, PT_TLS, SIZEOF_PHDR,
 };
 
 use crate::{ProgramHeader, Table};
@@ -124,42 +123,21 @@ impl fmt::Display for SegmentError {
         match *self {
             SegmentError::NoLoad => formatter.write_str("object file has no loadable segments"),
             SegmentError::Order { vaddr } => {
-                write!(
-                    formatter,
-                    "load segment at {vaddr:#x} starts before the end of the one before it"
-                )
+                write!(formatter, "load segment at {vaddr:#x} starts before the end of the one before it")
             }
             SegmentError::FileSize { vaddr } => {
-                write!(
-                    formatter,
-                    "segment at {vaddr:#x} is larger in the file than in memory"
-                )
+                write!(formatter, "segment at {vaddr:#x} is larger in the file than in memory")
             }
-            SegmentError::Wrap { vaddr } => write!(
-                formatter,
-                "segment at {vaddr:#x} wraps around the address space"
-            ),
+            SegmentError::Wrap { vaddr } => write!(formatter, "segment at {vaddr:#x} wraps around the address space"),
             SegmentError::TooShort => formatter.write_str("file too short"),
-            SegmentError::NotCongruent => {
-                formatter.write_str("ELF load command address/offset not page-aligned")
+            SegmentError::NotCongruent => formatter.write_str("ELF load command address/offset not page-aligned"),
+            SegmentError::Alignment(align) => write!(formatter, "segment alignment {align:#x} is not a power of two"),
+            SegmentError::AlignmentTooLarge(align) => {
+                write!(formatter, "segment alignment {align:#x} is larger than 1 GiB")
             }
-            SegmentError::Alignment(align) => write!(
-                formatter,
-                "segment alignment {align:#x} is not a power of two"
-            ),
-            SegmentError::AlignmentTooLarge(align) => write!(
-                formatter,
-                "segment alignment {align:#x} is larger than 1 GiB"
-            ),
-            SegmentError::Span(span) => write!(
-                formatter,
-                "object is too large: its segments span {span:#x} bytes"
-            ),
+            SegmentError::Span(span) => write!(formatter, "object is too large: its segments span {span:#x} bytes"),
             SegmentError::Outside { segment, vaddr } => {
-                write!(
-                    formatter,
-                    "{segment} at {vaddr:#x} is not inside any loaded segment"
-                )
+                write!(formatter, "{segment} at {vaddr:#x} is not inside any loaded segment")
             }
             SegmentError::PageSize(size) => {
                 write!(formatter, "page size {size:#x} is not a power of two")
@@ -171,12 +149,8 @@ impl fmt::Display for SegmentError {
 impl core::error::Error for SegmentError {}
 
 /// The PT_LOADs that have at least one byte, in the order of the file.
-pub fn loads<'a>(
-    headers: Table<'a, ProgramHeader>,
-) -> impl Iterator<Item = ProgramHeader> + Clone + 'a {
-    headers
-        .iter()
-        .filter(|header| header.p_type == PT_LOAD && header.p_memsz != 0)
+pub fn loads<'a>(headers: Table<'a, ProgramHeader>) -> impl Iterator<Item = ProgramHeader> + Clone + 'a {
+    headers.iter().filter(|header| header.p_type == PT_LOAD && header.p_memsz != 0)
 }
 
 /// 0 and 1 mean no alignment (gABI).
@@ -207,14 +181,10 @@ impl Layout {
         let headers_size = headers.len() as u64 * SIZEOF_PHDR as u64;
         layout.program_headers_vaddr = loads(headers).find_map(|load| {
             let inside = program_header_offset.checked_sub(load.p_offset)?;
-            (load.p_filesz.checked_sub(inside)? >= headers_size)
-                .then(|| load.p_vaddr.wrapping_add(inside))
+            (load.p_filesz.checked_sub(inside)? >= headers_size).then(|| load.p_vaddr.wrapping_add(inside))
         });
         for header in headers {
-            let range = Range {
-                start: header.p_vaddr,
-                size: header.p_memsz,
-            };
+            let range = Range { start: header.p_vaddr, size: header.p_memsz };
             match header.p_type {
                 PT_DYNAMIC => layout.dynamic = Some(inside(headers, range, 1, "PT_DYNAMIC")?),
                 PT_TLS => layout.tls = thread_local(headers, &header)?,
@@ -225,9 +195,7 @@ impl Layout {
                 PT_GNU_STACK => layout.stack_flags = Some(header.p_flags),
                 PT_INTERP => layout.interpreter = inside(headers, range, 1, "PT_INTERP").ok(),
                 PT_GNU_EH_FRAME => {
-                    layout.eh_frame_header = inside(headers, range, 1, "PT_GNU_EH_FRAME")
-                        .ok()
-                        .map(|range| range.start);
+                    layout.eh_frame_header = inside(headers, range, 1, "PT_GNU_EH_FRAME").ok().map(|range| range.start);
                 }
                 _ => {}
             }
@@ -248,16 +216,9 @@ impl Layout {
             if load.p_filesz > load.p_memsz {
                 return Err(SegmentError::FileSize { vaddr });
             }
-            let end = vaddr
-                .checked_add(load.p_memsz)
-                .ok_or(SegmentError::Wrap { vaddr })?;
-            let rounded_end = end
-                .checked_next_multiple_of(page_size)
-                .ok_or(SegmentError::Wrap { vaddr })?;
-            let file_end = load
-                .p_offset
-                .checked_add(load.p_filesz)
-                .ok_or(SegmentError::Wrap { vaddr })?;
+            let end = vaddr.checked_add(load.p_memsz).ok_or(SegmentError::Wrap { vaddr })?;
+            let rounded_end = end.checked_next_multiple_of(page_size).ok_or(SegmentError::Wrap { vaddr })?;
+            let file_end = load.p_offset.checked_add(load.p_filesz).ok_or(SegmentError::Wrap { vaddr })?;
             if load.p_filesz != 0 && file_size.is_some_and(|size| file_end > size) {
                 return Err(SegmentError::TooShort);
             }
@@ -307,27 +268,14 @@ fn inside(
 ) -> Result<Range, SegmentError> {
     let holds = loads(headers).any(|load| {
         // The PT_LOADs were checked: no sum of theirs wraps.
-        let end = load
-            .p_vaddr
-            .saturating_add(load.p_memsz)
-            .checked_next_multiple_of(granularity);
+        let end = load.p_vaddr.saturating_add(load.p_memsz).checked_next_multiple_of(granularity);
         let left = end.and_then(|end| end.checked_sub(range.start));
         range.start >= load.p_vaddr && left.is_some_and(|left| range.size <= left)
     });
-    if holds {
-        Ok(range)
-    } else {
-        Err(SegmentError::Outside {
-            segment,
-            vaddr: range.start,
-        })
-    }
+    if holds { Ok(range) } else { Err(SegmentError::Outside { segment, vaddr: range.start }) }
 }
 
-fn thread_local(
-    headers: Table<'_, ProgramHeader>,
-    header: &ProgramHeader,
-) -> Result<Option<Tls>, SegmentError> {
+fn thread_local(headers: Table<'_, ProgramHeader>, header: &ProgramHeader) -> Result<Option<Tls>, SegmentError> {
     let (vaddr, filesz, memsz) = (header.p_vaddr, header.p_filesz, header.p_memsz);
     if filesz > memsz {
         return Err(SegmentError::FileSize { vaddr });
@@ -341,20 +289,7 @@ fn thread_local(
     }
     // The zeros behind the image take no place in the object.
     if filesz != 0 {
-        inside(
-            headers,
-            Range {
-                start: vaddr,
-                size: filesz,
-            },
-            1,
-            "PT_TLS",
-        )?;
+        inside(headers, Range { start: vaddr, size: filesz }, 1, "PT_TLS")?;
     }
-    Ok(Some(Tls {
-        vaddr,
-        filesz,
-        memsz,
-        align,
-    }))
+    Ok(Some(Tls { vaddr, filesz, memsz, align }))
 }

@@ -1,8 +1,8 @@
 //! The symbol table's records, and what one says about itself.
 
 use goblin::elf64::sym::{
-    STB_GLOBAL, STB_GNU_UNIQUE, STB_LOCAL, STB_WEAK, STT_COMMON, STT_FUNC, STT_GNU_IFUNC,
-    STT_NOTYPE, STT_OBJECT, STT_TLS,
+    STB_GLOBAL, STB_GNU_UNIQUE, STB_LOCAL, STB_WEAK, STT_COMMON, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, STT_OBJECT,
+    STT_TLS,
 };
 
 use crate::{Sym, Table};
@@ -112,9 +112,7 @@ pub struct SymbolTable<'a> {
 impl<'a> SymbolTable<'a> {
     /// The table of an object without symbols.
     pub const fn empty() -> Self {
-        SymbolTable {
-            records: Table::empty(),
-        }
+        SymbolTable { records: Table::empty() }
     }
 
     /// The symbols in these records.

@@ -43,10 +43,9 @@ impl fmt::Display for VersionError {
                 write!(formatter, "unsupported version {format} of {tag} record")
             }
             VersionError::Damaged(tag) => write!(formatter, "{tag} is damaged"),
-            VersionError::Name(tag, offset) => write!(
-                formatter,
-                "{tag} name {offset:#x} is not inside the string table"
-            ),
+            VersionError::Name(tag, offset) => {
+                write!(formatter, "{tag} name {offset:#x} is not inside the string table")
+            }
         }
     }
 }
@@ -155,11 +154,7 @@ impl<'a> Versions<'a> {
         (needs, need_count): (Table<'a, u8>, u64),
     ) -> Result<Self, VersionError> {
         // A record takes more than one byte: a larger count is damaged, and the check will say so.
-        let count = |count: u64, bytes: Table<'a, u8>| {
-            usize::try_from(count)
-                .unwrap_or(usize::MAX)
-                .min(bytes.len())
-        };
+        let count = |count: u64, bytes: Table<'a, u8>| usize::try_from(count).unwrap_or(usize::MAX).min(bytes.len());
         let versions = Versions {
             strings,
             symbols,
@@ -177,30 +172,16 @@ impl<'a> Versions<'a> {
         const TAG: &str = "DT_VERDEF";
         let mut place = 0;
         for left in (0..self.definition_count).rev() {
-            let record: DefinitionRecord = self
-                .definitions
-                .read(place)
-                .ok_or(VersionError::Damaged(TAG))?;
+            let record: DefinitionRecord = self.definitions.read(place).ok_or(VersionError::Damaged(TAG))?;
             if record.vd_version != 1 {
                 return Err(VersionError::Format(TAG, record.vd_version));
             }
             let name: DefinitionName = (record.vd_cnt != 0)
-                .then(|| {
-                    self.definitions
-                        .read(place.checked_add(record.vd_aux as usize)?)
-                })
+                .then(|| self.definitions.read(place.checked_add(record.vd_aux as usize)?))
                 .flatten()
                 .ok_or(VersionError::Damaged(TAG))?;
-            self.strings
-                .get(name.vda_name.into())
-                .ok_or(VersionError::Name(TAG, name.vda_name))?;
-            place = following(
-                place,
-                record.vd_next,
-                left,
-                size_of::<DefinitionRecord>(),
-                TAG,
-            )?;
+            self.strings.get(name.vda_name.into()).ok_or(VersionError::Name(TAG, name.vda_name))?;
+            place = following(place, record.vd_next, left, size_of::<DefinitionRecord>(), TAG)?;
         }
         Ok(())
     }
@@ -215,26 +196,13 @@ impl<'a> Versions<'a> {
             if record.vn_version != 1 {
                 return Err(VersionError::Format(TAG, record.vn_version));
             }
-            self.strings
-                .get(record.vn_file.into())
-                .ok_or(VersionError::Name(TAG, record.vn_file))?;
+            self.strings.get(record.vn_file.into()).ok_or(VersionError::Name(TAG, record.vn_file))?;
             let mut version_place = place.saturating_add(record.vn_aux as usize);
             for left in (0..record.vn_cnt as usize).rev() {
                 budget = budget.checked_sub(1).ok_or(VersionError::Damaged(TAG))?;
-                let version: NeedVersionRecord = self
-                    .needs
-                    .read(version_place)
-                    .ok_or(VersionError::Damaged(TAG))?;
-                self.strings
-                    .get(version.vna_name.into())
-                    .ok_or(VersionError::Name(TAG, version.vna_name))?;
-                version_place = following(
-                    version_place,
-                    version.vna_next,
-                    left,
-                    size_of::<NeedVersionRecord>(),
-                    TAG,
-                )?;
+                let version: NeedVersionRecord = self.needs.read(version_place).ok_or(VersionError::Damaged(TAG))?;
+                self.strings.get(version.vna_name.into()).ok_or(VersionError::Name(TAG, version.vna_name))?;
+                version_place = following(version_place, version.vna_next, left, size_of::<NeedVersionRecord>(), TAG)?;
             }
             place = following(place, record.vn_next, left, size_of::<NeedRecord>(), TAG)?;
         }
@@ -265,22 +233,12 @@ impl<'a> Versions<'a> {
 
     /// The versions that the object defines, its own name (VER_FLG_BASE) included.
     pub const fn definitions(&self) -> Definitions<'a> {
-        Definitions {
-            bytes: self.definitions,
-            strings: self.strings,
-            place: 0,
-            left: self.definition_count,
-        }
+        Definitions { bytes: self.definitions, strings: self.strings, place: 0, left: self.definition_count }
     }
 
     /// The versions that the object needs, file by file.
     pub const fn needs(&self) -> Needs<'a> {
-        Needs {
-            bytes: self.needs,
-            strings: self.strings,
-            place: 0,
-            left: self.need_count,
-        }
+        Needs { bytes: self.needs, strings: self.strings, place: 0, left: self.need_count }
     }
 
     /// What `index` (a raw versym) stands for; `None` for local, global, the object's own name and unknown indexes.
@@ -291,56 +249,27 @@ impl<'a> Versions<'a> {
         if index <= VER_NDX_GLOBAL {
             return None;
         }
-        let defined = self
-            .definitions()
-            .find(|definition| definition.index & VERSYM_INDEX == index && !definition.is_base());
+        let defined =
+            self.definitions().find(|definition| definition.index & VERSYM_INDEX == index && !definition.is_base());
         if let Some(definition) = defined {
-            return Some(VersionName {
-                name: definition.name,
-                hash: definition.hash,
-                file: None,
-                hidden,
-            });
+            return Some(VersionName { name: definition.name, hash: definition.hash, file: None, hidden });
         }
         self.needs().find_map(|need| {
-            let version = need
-                .versions()
-                .find(|version| version.index & VERSYM_INDEX == index)?;
-            Some(VersionName {
-                name: version.name,
-                hash: version.hash,
-                file: Some(need.file),
-                hidden,
-            })
+            let version = need.versions().find(|version| version.index & VERSYM_INDEX == index)?;
+            Some(VersionName { name: version.name, hash: version.hash, file: Some(need.file), hidden })
         })
     }
 
     /// The highest index that either list defines (at least 1): the size of an array over all versions, less one.
     pub fn highest_index(&self) -> u16 {
-        let defined = self
-            .definitions()
-            .map(|definition| definition.index & VERSYM_INDEX)
-            .max();
-        let needed = self
-            .needs()
-            .flat_map(|need| need.versions())
-            .map(|version| version.index & VERSYM_INDEX)
-            .max();
-        defined
-            .max(needed)
-            .unwrap_or(VER_NDX_GLOBAL)
-            .max(VER_NDX_GLOBAL)
+        let defined = self.definitions().map(|definition| definition.index & VERSYM_INDEX).max();
+        let needed = self.needs().flat_map(|need| need.versions()).map(|version| version.index & VERSYM_INDEX).max();
+        defined.max(needed).unwrap_or(VER_NDX_GLOBAL).max(VER_NDX_GLOBAL)
     }
 }
 
 /// The place of the next record, which there must be while any are `left`; it may not overlap this one.
-fn following(
-    place: usize,
-    next: u32,
-    left: usize,
-    size: usize,
-    tag: &'static str,
-) -> Result<usize, VersionError> {
+fn following(place: usize, next: u32, left: usize, size: usize, tag: &'static str) -> Result<usize, VersionError> {
     if left == 0 {
         return Ok(place);
     }

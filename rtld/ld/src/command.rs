@@ -28,22 +28,14 @@ pub struct Command {
 impl Command {
     /// Reads the command line and maps the program; ends the process where there is nothing to start.
     pub fn read(stack: InitialStack, variables: &Variables, trust: Trust, pages: Pages) -> Command {
-        let ourselves = stack
-            .argument(0)
-            .map_or(&b"ld-elf.so.1"[..], CStr::to_bytes);
+        let ourselves = stack.argument(0).map_or(&b"ld-elf.so.1"[..], CStr::to_bytes);
         let (options, parsed) = options::parse(stack);
         let skipped = match parsed {
             Ok(skipped) => skipped,
             Err(stop) => {
                 let library_path = options.library_path.or(variables.library_path);
                 let use_cache = !options.inhibit_cache;
-                let settings = Settings {
-                    library_path,
-                    platform: None,
-                    use_cache,
-                    trust,
-                    own_header: &[],
-                };
+                let settings = Settings { library_path, platform: None, use_cache, trust, own_header: &[] };
                 help::stop(stop, ourselves, &mut Search::new(settings))
             }
         };
@@ -53,12 +45,7 @@ impl Command {
             Err(_) if options.mode == Mode::Verify => process::exit(FAILURE),
             Err(reason) => cannot_start(path.to_bytes(), &reason.of(path.to_bytes())),
         };
-        Command {
-            program,
-            path,
-            options,
-            skipped,
-        }
+        Command { program, path, options, skipped }
     }
 
     /// `--verify`: tells by the exit status and ends the process.
@@ -78,12 +65,6 @@ impl Command {
         if let Some(name) = self.options.argument_zero {
             stack.set_argument(0, name);
         }
-        program::disguise(
-            stack,
-            &self.program,
-            self.path,
-            base,
-            program::is_static(&self.program),
-        );
+        program::disguise(stack, &self.program, self.path, base, program::is_static(&self.program));
     }
 }

@@ -46,10 +46,7 @@ extern "C" fn enter(stack: usize, base: usize, dynamic: *const Dyn) -> Departure
     // SAFETY: _start passes the addresses of this image; nothing else has run yet.
     unsafe { relocate_self(base, dynamic) };
     let departure = start::start(stack, base);
-    Departure {
-        entry: departure.entry,
-        finaliser: departure.finaliser,
-    }
+    Departure { entry: departure.entry, finaliser: departure.finaliser }
 }
 
 const DT_RELA: u64 = 7;

@@ -43,9 +43,7 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "LIBRARY_PATH",
         meaning: "directories to look for libraries in",
-        take: |variables, value| {
-            variables.library_path = Some(value).filter(|value| !value.is_empty())
-        },
+        take: |variables, value| variables.library_path = Some(value).filter(|value| !value.is_empty()),
     },
     Variable {
         name: "PRELOAD",
@@ -120,10 +118,7 @@ pub fn read(stack: InitialStack) -> Variables {
             continue;
         };
         let (name, value) = entry.split_at(equals);
-        let known = VARIABLES
-            .iter()
-            .enumerate()
-            .find(|(_, variable)| variable.name.as_bytes() == name);
+        let known = VARIABLES.iter().enumerate().find(|(_, variable)| variable.name.as_bytes() == name);
         let Some((index, variable)) = known else {
             continue;
         };

@@ -20,43 +20,22 @@ use rtld_sys::{process, thread};
 pub fn substitutes() -> [usize; COUNT] {
     let ours: [(Substitute, usize); 17] = [
         (Substitute::Open, open as *const () as usize),
-        (
-            Substitute::OpenInNamespace,
-            open_in_namespace as *const () as usize,
-        ),
+        (Substitute::OpenInNamespace, open_in_namespace as *const () as usize),
         (Substitute::Symbol, symbol as *const () as usize),
         (Substitute::VersionedSymbol, symbol as *const () as usize),
         (Substitute::Close, close as *const () as usize),
         (Substitute::Error, error as *const () as usize),
         (Substitute::Address, address as *const () as usize),
-        (
-            Substitute::AddressExtended,
-            address_extended as *const () as usize,
-        ),
+        (Substitute::AddressExtended, address_extended as *const () as usize),
         (Substitute::Information, information as *const () as usize),
         (Substitute::Iterate, iterate as *const () as usize),
         (Substitute::FindObject, find_object as *const () as usize),
-        (
-            Substitute::TlsGetAddress,
-            tls_get_address as *const () as usize,
-        ),
+        (Substitute::TlsGetAddress, tls_get_address as *const () as usize),
         (Substitute::AllocateTls, allocate_tls as *const () as usize),
-        (
-            Substitute::AllocateTlsInit,
-            allocate_tls_init as *const () as usize,
-        ),
-        (
-            Substitute::DeallocateTls,
-            deallocate_tls as *const () as usize,
-        ),
-        (
-            Substitute::TlsStaticInformation,
-            tls_static_information as *const () as usize,
-        ),
-        (
-            Substitute::FindDsoForObject,
-            find_dso_for_object as *const () as usize,
-        ),
+        (Substitute::AllocateTlsInit, allocate_tls_init as *const () as usize),
+        (Substitute::DeallocateTls, deallocate_tls as *const () as usize),
+        (Substitute::TlsStaticInformation, tls_static_information as *const () as usize),
+        (Substitute::FindDsoForObject, find_dso_for_object as *const () as usize),
     ];
     let mut table = [0; COUNT];
     for (substitute, function) in ours {
@@ -137,11 +116,7 @@ extern "C" fn tls_get_address_soft(handle: *const Handle) -> usize {
 extern "C" fn allocate_tls(control: usize) -> usize {
     let world = here();
     let made = control == 0;
-    let Some(control) = (if made {
-        thread_local::allocate_block(world)
-    } else {
-        Some(control)
-    }) else {
+    let Some(control) = (if made { thread_local::allocate_block(world) } else { Some(control) }) else {
         return 0;
     };
     // SAFETY: glibc calls this for a thread that does not run yet, with memory of the size that we told it.
@@ -190,9 +165,7 @@ fn index_of(handle: *const Handle) -> ObjectIndex {
 
 extern "C" fn find_dso_for_object(address: usize) -> *mut Handle {
     let world = here();
-    world
-        .object_at(address)
-        .map_or(core::ptr::null_mut(), |index| world.handle(index))
+    world.object_at(address).map_or(core::ptr::null_mut(), |index| world.handle(index))
 }
 
 extern "C" fn address(address: usize, result: *mut Information) -> c_int {
@@ -203,12 +176,7 @@ extern "C" fn address(address: usize, result: *mut Information) -> c_int {
 const EXTRA_SYMBOL: c_int = 1;
 const EXTRA_LINK_MAP: c_int = 2;
 
-extern "C" fn address_extended(
-    address: usize,
-    result: *mut Information,
-    extra: *mut usize,
-    flags: c_int,
-) -> c_int {
+extern "C" fn address_extended(address: usize, result: *mut Information, extra: *mut usize, flags: c_int) -> c_int {
     let world = here();
     let Some((index, information)) = nearest::describe(world, address) else {
         return 0;
@@ -227,16 +195,10 @@ extern "C" fn address_extended(
 
 fn symbol_entry(world: &World, index: ObjectIndex, address: usize) -> usize {
     let object = world.objects.get(index);
-    let number = object
-        .and_then(|object| nearest::nearest_symbol(object, address))
-        .map(|(number, _)| number);
-    let table = object
-        .and_then(|object| object.dynamic.as_ref())
-        .map(|dynamic| dynamic.symbols.records().as_ptr());
+    let number = object.and_then(|object| nearest::nearest_symbol(object, address)).map(|(number, _)| number);
+    let table = object.and_then(|object| object.dynamic.as_ref()).map(|dynamic| dynamic.symbols.records().as_ptr());
     match (number, table) {
-        (Some(number), Some(table)) => table
-            .wrapping_add(number as usize * size_of::<Sym>())
-            .expose_provenance(),
+        (Some(number), Some(table)) => table.wrapping_add(number as usize * size_of::<Sym>()).expose_provenance(),
         _ => 0,
     }
 }
@@ -265,42 +227,17 @@ extern "C" fn lookup_symbol(
     let version = unsafe { version.as_ref() }.map(|version| {
         // SAFETY: the structure holds a C string.
         let name = unsafe { CStr::from_ptr(version.name) }.to_bytes();
-        WantedVersion {
-            name,
-            hash: version.hash,
-            exact: version.hidden != 0,
-            file: None,
-        }
+        WantedVersion { name, hash: version.hash, exact: version.hidden != 0 }
     });
     let hash = gnu_hash(name);
-    let reference = Reference {
-        name,
-        hash,
-        version,
-        purpose: Purpose::Call,
-        newest: false,
-    };
+    let reference = Reference { name, hash, version, purpose: Purpose::Call, newest: false };
     let found = find_in(&world.objects, index_of(handle), &reference).and_then(|definition| {
-        let table = definition
-            .object
-            .dynamic
-            .as_ref()?
-            .symbols
-            .records()
-            .as_ptr();
-        Some(
-            table
-                .wrapping_add(definition.number as usize * size_of::<Sym>())
-                .cast::<Sym>(),
-        )
+        let table = definition.object.dynamic.as_ref()?.symbols.records().as_ptr();
+        Some(table.wrapping_add(definition.number as usize * size_of::<Sym>()).cast::<Sym>())
     });
     // SAFETY: the caller passes a pointer to fill.
     unsafe { result.write(found.unwrap_or(core::ptr::null())) };
-    if found.is_some() {
-        handle
-    } else {
-        core::ptr::null_mut()
-    }
+    if found.is_some() { handle } else { core::ptr::null_mut() }
 }
 
 // --- Loading at run time: not yet ------------------------------------------------------------------------------------
@@ -312,8 +249,7 @@ const NO_SYMBOL: &CStr = c"ld-elf.so.1: looking symbols up at run time is not su
 fn error_word() -> &'static AtomicUsize {
     // SAFETY: the thread pointer is set.
     let control = unsafe { thread::pointer() };
-    let word =
-        core::ptr::with_exposed_provenance::<AtomicUsize>(control.wrapping_sub(here().tls.own));
+    let word = core::ptr::with_exposed_provenance::<AtomicUsize>(control.wrapping_sub(here().tls.own));
     // SAFETY: the area is aligned to a cache line and lives as long as the calling thread.
     unsafe { &*word }
 }
@@ -334,11 +270,7 @@ extern "C" fn open(file: *const c_char, _mode: c_int) -> *mut Handle {
     core::ptr::null_mut()
 }
 
-extern "C" fn open_in_namespace(
-    _namespace: isize,
-    file: *const c_char,
-    mode: c_int,
-) -> *mut Handle {
+extern "C" fn open_in_namespace(_namespace: isize, file: *const c_char, mode: c_int) -> *mut Handle {
     open(file, mode)
 }
 
@@ -401,19 +333,12 @@ pub extern "C" fn _dl_debug_state() {
 pub fn publish_debugger(world: &World, base: usize) {
     let map: *mut LinkMap = world.handle(ObjectIndex(0)).cast();
     _r_debug.version.store(1, Ordering::Relaxed);
-    _r_debug
-        .map
-        .store(map.expose_provenance(), Ordering::Relaxed);
-    _r_debug
-        .breakpoint
-        .store(_dl_debug_state as *const () as usize, Ordering::Relaxed);
+    _r_debug.map.store(map.expose_provenance(), Ordering::Relaxed);
+    _r_debug.breakpoint.store(_dl_debug_state as *const () as usize, Ordering::Relaxed);
     _r_debug.base.store(base, Ordering::Relaxed);
     _r_debug.state.store(ADDING, Ordering::Release);
     if let Some(program) = world.objects.get(ObjectIndex(0))
-        && let Some(vaddr) = program
-            .dynamic
-            .as_ref()
-            .and_then(|dynamic| dynamic.debug_slot)
+        && let Some(vaddr) = program.dynamic.as_ref().and_then(|dynamic| dynamic.debug_slot)
         && program.image().contains(vaddr, 8, rtld_elf::PF_W)
     {
         let slot = core::ptr::with_exposed_provenance_mut::<usize>(program.address(vaddr));

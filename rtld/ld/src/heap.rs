@@ -53,10 +53,7 @@ struct Heap {
 unsafe impl Sync for Heap {}
 
 #[global_allocator]
-static HEAP: Heap = Heap {
-    lock: Futex::new(),
-    inner: UnsafeCell::new(Dlmalloc::new_with_allocator(Pages)),
-};
+static HEAP: Heap = Heap { lock: Futex::new(), inner: UnsafeCell::new(Dlmalloc::new_with_allocator(Pages)) };
 
 impl Heap {
     fn with<R>(&self, work: impl FnOnce(&mut Dlmalloc<Pages>) -> R) -> R {

@@ -19,27 +19,19 @@ pub fn stop(stop: Stop, ourselves: &[u8], search: &mut Search<'_>) -> ! {
             process::exit(0)
         }
         Stop::Version => {
-            output(format_args!(
-                "{NAME} {VERSION}\nA dynamic linker for x86-64 ELF programs; hosts glibc.\n"
-            ));
+            output(format_args!("{NAME} {VERSION}\nA dynamic linker for x86-64 ELF programs; hosts glibc.\n"));
             process::exit(0)
         }
         Stop::NoProgram => {
-            error(format_args!(
-                "{me}: missing program name\nTry '{me} --help' for more information.\n"
-            ));
+            error(format_args!("{me}: missing program name\nTry '{me} --help' for more information.\n"));
         }
         Stop::Unknown(option) => {
             let option = Bytes(option.to_bytes());
-            error(format_args!(
-                "{me}: unrecognized option '{option}'\nTry '{me} --help' for more information.\n"
-            ));
+            error(format_args!("{me}: unrecognized option '{option}'\nTry '{me} --help' for more information.\n"));
         }
         Stop::NoValue(option) => {
             let option = Bytes(option.to_bytes());
-            error(format_args!(
-                "{me}: option '{option}' needs a value\nTry '{me} --help' for more information.\n"
-            ));
+            error(format_args!("{me}: option '{option}' needs a value\nTry '{me} --help' for more information.\n"));
         }
     }
     process::exit(FAILURE)
@@ -47,32 +39,21 @@ pub fn stop(stop: Stop, ourselves: &[u8], search: &mut Search<'_>) -> ! {
 
 fn help(ourselves: &[u8], search: &mut Search<'_>) {
     let mut out = Writer::new(file::STDOUT);
-    let _ = write!(
-        out,
-        "Usage: {} [OPTION]... PROGRAM [ARGUMENT]...\n\nOptions:\n",
-        Bytes(ourselves)
-    );
+    let _ = write!(out, "Usage: {} [OPTION]... PROGRAM [ARGUMENT]...\n\nOptions:\n", Bytes(ourselves));
     for option in OPTIONS {
         let name = option.names.first().copied().unwrap_or_default();
         let value = option.value_name().unwrap_or_default();
         let width = 23_usize.saturating_sub(name.len() + 1);
         let _ = writeln!(out, "  {name} {value:width$} {}", option.meaning);
     }
-    out.bytes(
-        b"  --                      end of the options\n\nEnvironment (ignored in secure mode):\n",
-    );
+    out.bytes(b"  --                      end of the options\n\nEnvironment (ignored in secure mode):\n");
     for variable in VARIABLES {
         let width = 23_usize.saturating_sub(3);
         let _ = writeln!(out, "  LD_{:width$} {}", variable.name, variable.meaning);
     }
-    out.bytes(
-        b"\nLibraries are looked for in this order (after DT_RPATH, before which nothing comes):\n",
-    );
+    out.bytes(b"\nLibraries are looked for in this order (after DT_RPATH, before which nothing comes):\n");
     let shown = search.describe(&ObjectSet::new(), |path, origin| {
-        let path = path
-            .strip_suffix(b"/")
-            .filter(|path| !path.is_empty())
-            .unwrap_or(path);
+        let path = path.strip_suffix(b"/").filter(|path| !path.is_empty()).unwrap_or(path);
         out.bytes(b"  ");
         out.bytes(path);
         let _ = writeln!(out, " ({origin})");

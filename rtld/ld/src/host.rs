@@ -5,8 +5,7 @@ use crate::exports;
 use crate::stack::InitialStack;
 use core::fmt;
 use rtld_clib::{
-    Callbacks, Glibc, Library, ObjectFacts, ProcessFacts, RseqFacts, ThreadFacts, TlsFacts,
-    Unsupported,
+    Callbacks, Glibc, Library, ObjectFacts, ProcessFacts, RseqFacts, ThreadFacts, TlsFacts, Tunables, Unsupported,
 };
 use rtld_elf::{Dyn, PF_W, PF_X, Table, segments, tag};
 use rtld_link::error::{Error, Reason};
@@ -16,17 +15,37 @@ use rtld_link::lookup::{Purpose, Reference, find_in};
 use rtld_link::object::{Object, ObjectIndex, ObjectSet, Role};
 use rtld_link::search::Trust;
 use rtld_link::static_tls::{Extra, TlsPlan};
+use rtld_link::text::Text;
 use rtld_runtime::World;
 use rtld_runtime::thread_local;
 use rtld_sys::auxv::{
-    AT_CLKTCK, AT_HWCAP, AT_HWCAP2, AT_MINSIGSTKSZ, AT_PAGESZ, AT_PLATFORM, AT_RANDOM,
-    AT_RSEQ_ALIGN, AT_RSEQ_FEATURE_SIZE, AT_SYSINFO_EHDR, AuxVector,
+    AT_CLKTCK, AT_HWCAP, AT_HWCAP2, AT_MINSIGSTKSZ, AT_PAGESZ, AT_PLATFORM, AT_RANDOM, AT_RSEQ_ALIGN,
+    AT_RSEQ_FEATURE_SIZE, AT_SYSINFO_EHDR, AuxVector,
 };
 use rtld_sys::thread;
 
 /// A C library that we know how to host.
 pub struct Host {
     glibc: Glibc,
+    settings: Settings,
+}
+
+/// What the user's tunables decide in the loader itself.
+#[derive(Clone, Copy, Debug)]
+struct Settings {
+    /// glibc.rtld.nns.
+    namespaces: usize,
+    /// glibc.rtld.optional_static_tls, bytes.
+    optional_static_tls: usize,
+    /// glibc.pthread.rseq.
+    rseq: bool,
+}
+
+impl Default for Settings {
+    /// glibc's own defaults (dl-tunables.list).
+    fn default() -> Settings {
+        Settings { namespaces: 4, optional_static_tls: 512, rseq: true }
+    }
 }
 
 /// A C library that we do not know.
@@ -52,41 +71,35 @@ impl fmt::Display for Stranger<'_> {
 /// Descriptor size for a process without a C library: the control block and room for what compilers reach in it.
 const BARE_DESCRIPTOR: usize = 1024;
 
-/// glibc's free static TLS by default: room for four name spaces with one initial-exec libc and other libraries each
-/// (dl-tls.c: LIBC_IE_TLS 192, OTHER_IE_TLS 144, and the tunables rtld.nns 4 and rtld.optional_static_tls 512).
-fn surplus(namespaces: usize, optional: usize) -> usize {
-    (namespaces - 1) * 192 + namespaces * 144 + optional
+/// glibc's free static TLS: room for the initial-exec variables of libc and of other libraries in each name space, and
+/// the rest (dl-tls.c: LIBC_IE_TLS 192, OTHER_IE_TLS 144). 1664 bytes by default.
+fn surplus(settings: &Settings) -> usize {
+    let others = settings.namespaces.saturating_mul(144);
+    let libraries = settings.namespaces.saturating_sub(1).saturating_mul(192);
+    libraries.saturating_add(others).saturating_add(settings.optional_static_tls)
 }
 
 fn library_of<'a>(object: &'a Object) -> Option<Library<'a>> {
     let dynamic = object.dynamic.as_ref()?;
-    Some(Library {
-        base: object.mapping.bias,
-        image: object.image(),
-        dynamic,
-    })
+    Some(Library { base: object.mapping.bias, image: object.image(), dynamic })
 }
 
 /// Looks for the C library among the objects.
-pub fn recognise(objects: &ObjectSet) -> Result<Option<Host>, Stranger<'_>> {
+pub fn recognise(objects: &ObjectSet, stack: InitialStack, trust: Trust) -> Result<Option<Host>, Stranger<'_>> {
     let by_soname = |name: &[u8]| {
-        objects
-            .iter()
-            .find(|(_, object)| object.soname() == Some(name) && object.role != Role::Ourselves)
+        objects.iter().find(|(_, object)| object.soname() == Some(name) && object.role != Role::Ourselves)
     };
     let libc = by_soname(b"libc.so.6").and_then(|(_, object)| library_of(object));
     let loader = by_soname(PASSIVE_LOADER).and_then(|(_, object)| library_of(object));
     match (libc, loader) {
         // SAFETY: the loader's file was mapped by us a moment ago, is not relocated, and stays mapped.
         (Some(libc), Some(loader)) => match unsafe { rtld_clib::recognise(&libc, &loader) } {
-            Ok(glibc) => Ok(Some(Host { glibc })),
+            Ok(glibc) => Ok(Some(Host { glibc, settings: apply_tunables(&loader, stack, trust) })),
             Err(unsupported) => Err(Stranger::Glibc(unsupported)),
         },
         _ => {
             let entry = Reference::to(b"__libc_start_main", Purpose::Call);
-            let other = objects
-                .iter()
-                .find(|&(index, _)| find_in(objects, index, &entry).is_some());
+            let other = objects.iter().find(|&(index, _)| find_in(objects, index, &entry).is_some());
             match other {
                 Some((_, object)) => Err(Stranger::Other(object.path.as_bytes())),
                 None => Ok(None),
@@ -95,14 +108,41 @@ pub fn recognise(objects: &ObjectSet) -> Result<Option<Host>, Stranger<'_>> {
     }
 }
 
+/// Stores the user's tunables where the C library reads them, and reads those that concern us. The C library's resolver
+/// for the processor asks for tunables too, so this comes before all resolvers.
+fn apply_tunables(loader: &Library<'_>, stack: InitialStack, trust: Trust) -> Settings {
+    let mut settings = Settings::default();
+    // SAFETY: the file was mapped by us a moment ago and is writable where it says so.
+    let Some(tunables) = (unsafe { Tunables::find(loader) }) else { return settings };
+    if trust == Trust::Full {
+        let variables = stack.environment().filter_map(|entry| {
+            let entry = entry.to_bytes();
+            let equals = entry.iter().position(|&byte| byte == b'=')?;
+            let (name, value) = entry.split_at(equals);
+            Some((name, value.get(1..)?))
+        });
+        // Values that are texts stay for the life of the process.
+        let keep = |text: &[u8]| Text::new(text).ok().map(|text| text.leak().as_ptr().expose_provenance());
+        // A list that cannot be written keeps its defaults; recognise() has checked the file.
+        let _ = tunables.apply(variables, keep);
+    }
+    let number = |name: &[u8], default: usize| {
+        tunables.value(name).and_then(|value| usize::try_from(value).ok()).unwrap_or(default)
+    };
+    settings.namespaces = number(b"glibc.rtld.nns", settings.namespaces);
+    settings.optional_static_tls = number(b"glibc.rtld.optional_static_tls", settings.optional_static_tls);
+    settings.rseq = number(b"glibc.pthread.rseq", 1) != 0;
+    settings
+}
+
 /// Bytes above the thread pointer that belong to a thread.
 pub fn descriptor_size(library: Option<&Host>) -> usize {
     library.map_or(BARE_DESCRIPTOR, |host| host.glibc.descriptor_size())
 }
 
-fn rseq_facts(auxiliary: AuxVector, below: usize) -> RseqFacts {
+fn rseq_facts(host: &Host, auxiliary: AuxVector, below: usize) -> RseqFacts {
     RseqFacts {
-        enabled: true,
+        enabled: host.settings.rseq,
         feature_size: auxiliary.get(AT_RSEQ_FEATURE_SIZE).unwrap_or(0),
         align: auxiliary.get(AT_RSEQ_ALIGN).unwrap_or(0),
         extra_tls: below,
@@ -116,12 +156,9 @@ pub fn plan_tls(
     stack: InitialStack,
     asked: usize,
 ) -> Result<TlsPlan, Reason> {
-    let area = library.and_then(|host| host.glibc.extra_tls(&rseq_facts(stack.auxiliary(), 0)));
-    let extra = Extra {
-        area,
-        own: thread_local::OWN,
-        surplus: surplus(4, 512).max(asked),
-    };
+    let area = library.and_then(|host| host.glibc.extra_tls(&rseq_facts(host, stack.auxiliary(), 0)));
+    let settings = library.map_or_else(Settings::default, |host| host.settings);
+    let extra = Extra { area, own: thread_local::OWN, surplus: surplus(&settings).max(asked) };
     TlsPlan::new(objects, extra)?.ok_or(Reason::StaticTls)
 }
 
@@ -149,18 +186,16 @@ pub fn make_main_thread(
     } else {
         relocate_dynamic_sections(world);
         // SAFETY: the descriptor is ours and has room for the head.
-        unsafe { rtld_clib::thread::write_head(control, vector(control), random) }
-            .map_err(outside)?;
+        unsafe { rtld_clib::thread::write_head(control, vector(control), random) }.map_err(outside)?;
     }
     // SAFETY: the control block's first word is its own address.
-    unsafe { thread::set_pointer(control) }
-        .map_err(|error| Reason::ThreadPointer(error).of(b""))?;
+    unsafe { thread::set_pointer(control) }.map_err(|error| Reason::ThreadPointer(error).of(b""))?;
     if let Some(host) = library {
         let facts = ThreadFacts {
             dtv: vector(control),
             random,
             initial_stack: stack.address(),
-            rseq: rseq_facts(auxiliary, world.tls.extra.unwrap_or(0)),
+            rseq: rseq_facts(host, auxiliary, world.tls.extra.unwrap_or(0)),
         };
         // SAFETY: the descriptor is the main thread's, of the size that the library wants.
         unsafe { host.glibc.prepare_main_thread(control, &facts) }.map_err(outside)?;
@@ -185,26 +220,14 @@ fn random_bytes(auxiliary: AuxVector) -> Option<[u64; 2]> {
 /// Zero words that stand for the C library's list of search directories, of which it must see none.
 static NO_DIRECTORIES: [u64; 64] = [0; 64];
 
-fn publish(
-    world: &World,
-    host: &Host,
-    stack: InitialStack,
-    stack_flags: u32,
-    trust: Trust,
-) -> Result<(), Error> {
+fn publish(world: &World, host: &Host, stack: InitialStack, stack_flags: u32, trust: Trust) -> Result<(), Error> {
     let auxiliary = stack.auxiliary();
     let value = |key| auxiliary.get(key).unwrap_or(0);
-    let platform = auxiliary
-        .get(AT_PLATFORM)
-        .filter(|&address| address != 0)
-        .map(|address| {
-            let text = core::ptr::with_exposed_provenance(address);
-            // SAFETY: AT_PLATFORM is a C string that the kernel made.
-            (
-                address,
-                unsafe { core::ffi::CStr::from_ptr(text) }.count_bytes(),
-            )
-        });
+    let platform = auxiliary.get(AT_PLATFORM).filter(|&address| address != 0).map(|address| {
+        let text = core::ptr::with_exposed_provenance(address);
+        // SAFETY: AT_PLATFORM is a C string that the kernel made.
+        (address, unsafe { core::ffi::CStr::from_ptr(text) }.count_bytes())
+    });
     let facts = ProcessFacts {
         argv: stack.arguments(),
         initial_stack: stack.address(),
@@ -224,17 +247,12 @@ fn publish(
         empty_directory: (&raw const NO_DIRECTORIES).expose_provenance(),
     };
     host.glibc.publish(&facts).map_err(outside)?;
-    let vdso = world
-        .objects
-        .iter()
-        .find(|(_, object)| object.role == Role::Vdso);
+    let vdso = world.objects.iter().find(|(_, object)| object.role == Role::Vdso);
     if let Some((index, object)) = vdso
         && let Some(library) = library_of(object)
     {
         let map = world.handle(index).expose_provenance();
-        host.glibc
-            .publish_vdso(&library, map, value(AT_SYSINFO_EHDR))
-            .map_err(outside)?;
+        host.glibc.publish_vdso(&library, map, value(AT_SYSINFO_EHDR)).map_err(outside)?;
     }
     Ok(())
 }
@@ -269,27 +287,19 @@ fn fill_link_maps(world: &World, host: &Host) -> Result<(), Error> {
         let handle = world.handle(index);
         // SAFETY: handles live for ever and nobody else uses them yet.
         let link_map = unsafe { &mut (*handle).link_map };
-        link_map
-            .fill(host.glibc.offsets(), &facts)
-            .map_err(outside)?;
+        link_map.fill(host.glibc.offsets(), &facts).map_err(outside)?;
     }
     Ok(())
 }
 
 fn text_end(object: &Object) -> usize {
-    let executable =
-        segments::loads(object.mapping.headers).filter(|load| load.p_flags & PF_X != 0);
-    executable
-        .map(|load| object.address(load.p_vaddr.wrapping_add(load.p_memsz)))
-        .max()
-        .unwrap_or(object.mapping.end)
+    let executable = segments::loads(object.mapping.headers).filter(|load| load.p_flags & PF_X != 0);
+    executable.map(|load| object.address(load.p_vaddr.wrapping_add(load.p_memsz))).max().unwrap_or(object.mapping.end)
 }
 
 fn dynamic_entries(object: &Object) -> Table<'static, Dyn> {
     let range = object.mapping.layout.dynamic;
-    range
-        .and_then(|range| object.image().table(range.start, range.size / 16))
-        .unwrap_or(Table::empty())
+    range.and_then(|range| object.image().table(range.start, range.size / 16)).unwrap_or(Table::empty())
 }
 
 /// Tags whose values glibc turns into addresses in memory; its own code, sanitizers and others rely on finding them so.
@@ -322,14 +332,9 @@ fn relocate_dynamic_sections(world: &World) {
                 break;
             }
             if ADDRESS_TAGS.contains(&entry.d_tag) {
-                let address = object
-                    .address(range.start)
-                    .wrapping_add(position * size_of::<Dyn>());
+                let address = object.address(range.start).wrapping_add(position * size_of::<Dyn>());
                 let place = core::ptr::with_exposed_provenance_mut::<Dyn>(address);
-                let moved = Dyn {
-                    d_val: object.address(entry.d_val) as u64,
-                    ..entry
-                };
+                let moved = Dyn { d_val: object.address(entry.d_val) as u64, ..entry };
                 // SAFETY: an entry of a dynamic section in a writable segment; all that is needed of it was read before.
                 unsafe { place.write_unaligned(moved) };
             }

@@ -10,9 +10,7 @@ use rtld_sys::file;
 /// Writes the list.
 pub fn print(objects: &ObjectSet, missing: &[Missing]) {
     let mut out = Writer::new(file::STDOUT);
-    let loaded = objects
-        .iter()
-        .filter(|(_, object)| !matches!(object.role, Role::Program | Role::Ourselves));
+    let loaded = objects.iter().filter(|(_, object)| !matches!(object.role, Role::Program | Role::Ourselves));
     for (_, object) in loaded {
         line(&mut out, object);
     }
@@ -21,22 +19,14 @@ pub fn print(objects: &ObjectSet, missing: &[Missing]) {
         out.bytes(missing.name);
         out.bytes(b" => not found\n");
     }
-    if objects.len() <= 3
-        && missing.is_empty()
-        && objects
-            .iter()
-            .all(|(_, object)| object.role != Role::Library)
-    {
+    if objects.len() <= 3 && missing.is_empty() && objects.iter().all(|(_, object)| object.role != Role::Library) {
         out.bytes(b"\tstatically linked\n");
     }
 }
 
 fn line(out: &mut Writer, object: &Object) {
     out.bytes(b"\t");
-    let name = object
-        .aliases
-        .first()
-        .map_or(object.path.as_bytes(), |alias| alias.as_bytes());
+    let name = object.aliases.first().map_or(object.path.as_bytes(), |alias| alias.as_bytes());
     if !name.contains(&b'/') && name != object.path.as_bytes() {
         out.bytes(name);
         out.bytes(b" => ");

@@ -86,23 +86,17 @@ pub const OPTIONS: &[Declaration] = &[
     Declaration {
         names: &["--library-path"],
         meaning: "directories to look for libraries in, instead of LD_LIBRARY_PATH",
-        action: Action::Value("PATH", |options, value| {
-            options.library_path = Some(value.to_bytes())
-        }),
+        action: Action::Value("PATH", |options, value| options.library_path = Some(value.to_bytes())),
     },
     Declaration {
         names: &["--preload"],
         meaning: "libraries to load first, after those of LD_PRELOAD",
-        action: Action::Value("LIST", |options, value| {
-            options.preload = Some(value.to_bytes())
-        }),
+        action: Action::Value("LIST", |options, value| options.preload = Some(value.to_bytes())),
     },
     Declaration {
         names: &["--argv0"],
         meaning: "what the program sees as its argv[0]",
-        action: Action::Value("STRING", |options, value| {
-            options.argument_zero = Some(value)
-        }),
+        action: Action::Value("STRING", |options, value| options.argument_zero = Some(value)),
     },
     Declaration {
         names: &["--inhibit-cache"],
@@ -114,11 +108,7 @@ pub const OPTIONS: &[Declaration] = &[
         meaning: "this text, with the search path in effect",
         action: Action::Stop(Stop::Help),
     },
-    Declaration {
-        names: &["--version", "-v"],
-        meaning: "name and version",
-        action: Action::Stop(Stop::Version),
-    },
+    Declaration { names: &["--version", "-v"], meaning: "name and version", action: Action::Stop(Stop::Version) },
 ];
 
 /// Reads the options; gives them and how many arguments stand before the program, argv[0] included.
@@ -132,28 +122,16 @@ pub fn parse(stack: InitialStack) -> (Options, Result<usize, Stop>) {
         let bytes = argument.to_bytes();
         if bytes == b"--" {
             let program = stack.argument(index + 1).is_some();
-            return (
-                options,
-                if program {
-                    Ok(index + 1)
-                } else {
-                    Err(Stop::NoProgram)
-                },
-            );
+            return (options, if program { Ok(index + 1) } else { Err(Stop::NoProgram) });
         }
         if bytes.first() != Some(&b'-') {
             return (options, Ok(index));
         }
         let (name, attached) = match bytes.iter().position(|&byte| byte == b'=') {
-            Some(equals) => (
-                bytes.get(..equals).unwrap_or(bytes),
-                argument.to_bytes_with_nul().get(equals + 1..),
-            ),
+            Some(equals) => (bytes.get(..equals).unwrap_or(bytes), argument.to_bytes_with_nul().get(equals + 1..)),
             None => (bytes, None),
         };
-        let known = OPTIONS
-            .iter()
-            .find(|option| option.names.iter().any(|known| known.as_bytes() == name));
+        let known = OPTIONS.iter().find(|option| option.names.iter().any(|known| known.as_bytes() == name));
         let Some(option) = known else {
             return (options, Err(Stop::Unknown(argument)));
         };

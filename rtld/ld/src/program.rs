@@ -23,11 +23,7 @@ pub enum WayIn {
 
 /// How we were started: the kernel's entry point is the program's, which is ours only if we are the program.
 pub fn way_in(auxiliary: AuxVector, own_entry: usize) -> WayIn {
-    if auxiliary.get(AT_ENTRY) == Some(own_entry) {
-        WayIn::Direct
-    } else {
-        WayIn::Interpreter
-    }
+    if auxiliary.get(AT_ENTRY) == Some(own_entry) { WayIn::Direct } else { WayIn::Interpreter }
 }
 
 /// The first byte of this image and its ELF header's size: what a file that is ourselves begins with.
@@ -49,9 +45,7 @@ unsafe fn with_header(header: usize, pages: Pages) -> Result<Mapping, Reason> {
     // SAFETY: the caller's promise.
     let bytes = unsafe { core::slice::from_raw_parts(bytes, HEADER_SIZE) };
     let checked = rtld_elf::header::check(bytes, None)?;
-    let first = core::ptr::with_exposed_provenance::<u8>(
-        header.wrapping_add(checked.program_header_offset as usize),
-    );
+    let first = core::ptr::with_exposed_provenance::<u8>(header.wrapping_add(checked.program_header_offset as usize));
     // SAFETY: the first segment of such objects holds the program headers (the kernel and our linker see to it).
     let headers = unsafe { Table::from_raw(first, usize::from(checked.program_header_count)) };
     // SAFETY: the caller's promise.
@@ -83,12 +77,10 @@ pub fn adopt(auxiliary: AuxVector, pages: Pages) -> Result<Object, Reason> {
     let address = auxiliary.get(AT_PHDR).unwrap_or(0);
     let first = core::ptr::with_exposed_provenance::<u8>(address);
     // SAFETY: AT_PHDR and AT_PHNUM describe the program's headers in memory.
-    let headers =
-        unsafe { Table::<ProgramHeader>::from_raw(first, auxiliary.get(AT_PHNUM).unwrap_or(0)) };
+    let headers = unsafe { Table::<ProgramHeader>::from_raw(first, auxiliary.get(AT_PHNUM).unwrap_or(0)) };
     let place = place_of(headers, address, pages);
     // SAFETY: the kernel mapped the program by these headers.
-    let mapping =
-        unsafe { map::adopt(headers, auxiliary.get(AT_ENTRY).unwrap_or(0), place, pages) }?;
+    let mapping = unsafe { map::adopt(headers, auxiliary.get(AT_ENTRY).unwrap_or(0), place, pages) }?;
     Object::new(Role::Program, Text::empty(), mapping)
 }
 
@@ -99,16 +91,9 @@ fn place_of(headers: Table<'_, ProgramHeader>, address: usize, pages: Pages) -> 
         return Place::Bias(address.wrapping_sub(own.p_vaddr as usize));
     }
     let inside = |load: &ProgramHeader| {
-        load.p_type == PT_LOAD
-            && (address as u64)
-                .checked_sub(load.p_vaddr)
-                .is_some_and(|at| at < load.p_memsz)
+        load.p_type == PT_LOAD && (address as u64).checked_sub(load.p_vaddr).is_some_and(|at| at < load.p_memsz)
     };
-    if headers.iter().any(|load| inside(&load)) {
-        Place::Bias(0)
-    } else {
-        Place::FirstPage(pages.down(address))
-    }
+    if headers.iter().any(|load| inside(&load)) { Place::Bias(0) } else { Place::FirstPage(pages.down(address)) }
 }
 
 /// Maps a program by its path, as the kernel would.
@@ -139,23 +124,13 @@ fn real_path(descriptor: i32) -> Result<Text, Reason> {
     let link = Text::join(&[b"/proc/self/fd/", digits.get(start..).unwrap_or_default()])?;
     let mut buffer = [0; 4096];
     let path = file::read_link(link.as_c_str(), &mut buffer).unwrap_or_default();
-    let absolute = if path.first() == Some(&b'/') {
-        path
-    } else {
-        b""
-    };
+    let absolute = if path.first() == Some(&b'/') { path } else { b"" };
     Ok(Text::new(absolute)?)
 }
 
 /// Makes the process look as if the kernel had started the program: the auxiliary vector and the thread's name. What
 /// only the kernel can change (/proc/self/exe) stays.
-pub fn disguise(
-    stack: InitialStack,
-    object: &Object,
-    path: &'static CStr,
-    base: usize,
-    is_static: bool,
-) {
+pub fn disguise(stack: InitialStack, object: &Object, path: &'static CStr, base: usize, is_static: bool) {
     let auxiliary = stack.auxiliary();
     auxiliary.set(AT_PHDR, object.mapping.headers.as_ptr().expose_provenance());
     auxiliary.set(AT_PHNUM, object.mapping.headers.len());
@@ -163,9 +138,7 @@ pub fn disguise(
     auxiliary.set(AT_BASE, if is_static { 0 } else { base });
     auxiliary.set(AT_EXECFN, path.as_ptr().expose_provenance());
     let name = base_name(path.to_bytes());
-    let tail = path
-        .to_bytes_with_nul()
-        .get(path.to_bytes().len() - name.len()..);
+    let tail = path.to_bytes_with_nul().get(path.to_bytes().len() - name.len()..);
     if let Some(name) = tail.and_then(|tail| CStr::from_bytes_with_nul(tail).ok()) {
         // A process without its name is still the right process.
         let _ = process::set_name(name);
@@ -175,10 +148,7 @@ pub fn disguise(
 /// Whether a program does without a dynamic linker: it names no interpreter and needs no library. It relocates itself.
 pub fn is_static(object: &Object) -> bool {
     object.mapping.layout.interpreter.is_none()
-        && object
-            .dynamic
-            .as_ref()
-            .is_none_or(|dynamic: &Dynamic<'_>| dynamic.needed().next().is_none())
+        && object.dynamic.as_ref().is_none_or(|dynamic: &Dynamic<'_>| dynamic.needed().next().is_none())
 }
 
 /// The interpreter that a program names, without its NUL.

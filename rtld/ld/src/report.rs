@@ -15,11 +15,7 @@ pub struct Writer {
 impl Writer {
     /// For a descriptor.
     pub fn new(descriptor: i32) -> Writer {
-        Writer {
-            descriptor,
-            used: 0,
-            buffer: [0; 512],
-        }
+        Writer { descriptor, used: 0, buffer: [0; 512] }
     }
 
     /// Appends bytes as they are.
@@ -40,10 +36,7 @@ impl Writer {
     }
 
     fn flush(&mut self) {
-        file::write_all(
-            self.descriptor,
-            self.buffer.get(..self.used).unwrap_or_default(),
-        );
+        file::write_all(self.descriptor, self.buffer.get(..self.used).unwrap_or_default());
         self.used = 0;
     }
 }
@@ -74,12 +67,9 @@ pub fn output(message: fmt::Arguments<'_>) {
 /// One line about a mistake of ours, and the end of the process.
 pub fn bug(information: &core::panic::PanicInfo<'_>) -> ! {
     match information.location() {
-        Some(place) => error(format_args!(
-            "{NAME}: bug: panic at {}:{}: {}\n",
-            place.file(),
-            place.line(),
-            information.message()
-        )),
+        Some(place) => {
+            error(format_args!("{NAME}: bug: panic at {}:{}: {}\n", place.file(), place.line(), information.message()))
+        }
         None => error(format_args!("{NAME}: bug: panic\n")),
     }
     process::abort()

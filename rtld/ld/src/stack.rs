@@ -18,9 +18,7 @@ impl InitialStack {
     /// # Safety
     /// It must be what the kernel passed to this process, and used by nobody else.
     pub unsafe fn at(address: usize) -> InitialStack {
-        InitialStack {
-            words: core::ptr::with_exposed_provenance_mut(address),
-        }
+        InitialStack { words: core::ptr::with_exposed_provenance_mut(address) }
     }
 
     /// Its address: the stack pointer at entry.
@@ -66,18 +64,13 @@ impl InitialStack {
 
     /// Address of the first environment pointer.
     pub fn environment_address(self) -> usize {
-        self.words
-            .wrapping_add(self.environment_index())
-            .expose_provenance()
+        self.words.wrapping_add(self.environment_index()).expose_provenance()
     }
 
     /// The environment's entries, whatever they look like.
     pub fn environment(self) -> impl Iterator<Item = &'static CStr> {
         let first = self.environment_index();
-        (0..)
-            .map(move |offset| self.word(first + offset))
-            .take_while(|&word| word != 0)
-            .map(c_string)
+        (0..).map(move |offset| self.word(first + offset)).take_while(|&word| word != 0).map(c_string)
     }
 
     fn auxiliary_index(self) -> usize {
@@ -86,10 +79,7 @@ impl InitialStack {
 
     /// The auxiliary vector.
     pub fn auxiliary(self) -> AuxVector {
-        let first = self
-            .words
-            .wrapping_add(self.auxiliary_index())
-            .cast::<Entry>();
+        let first = self.words.wrapping_add(self.auxiliary_index()).cast::<Entry>();
         // SAFETY: the vector follows the environment and ends with AT_NULL; it is ours.
         unsafe { AuxVector::new(first) }
     }

@@ -54,9 +54,7 @@ struct Warner<'a> {
 impl Warnings for Warner<'_> {
     fn copy_size(&self, name: &[u8]) {
         let (program, name) = (Bytes(self.program.to_bytes()), Bytes(name));
-        error(format_args!(
-            "{program}: Symbol `{name}' has different size in shared object, consider re-linking\n"
-        ));
+        error(format_args!("{program}: Symbol `{name}' has different size in shared object, consider re-linking\n"));
     }
 }
 
@@ -69,19 +67,10 @@ pub fn cannot_start(program: &[u8], failure: &Error) -> ! {
 fn tell(program: &[u8], failure: &Error) {
     let program = Bytes(program);
     match failure.reason.class() {
-        Class::Load => error(format_args!(
-            "{program}: error while loading shared libraries: {failure}\n"
-        )),
+        Class::Load => error(format_args!("{program}: error while loading shared libraries: {failure}\n")),
         Class::SymbolLookup => {
-            let file = if failure.file.is_empty() {
-                program
-            } else {
-                Bytes(failure.file.as_bytes())
-            };
-            error(format_args!(
-                "{program}: symbol lookup error: {file}: {}\n",
-                failure.reason
-            ));
+            let file = if failure.file.is_empty() { program } else { Bytes(failure.file.as_bytes()) };
+            error(format_args!("{program}: symbol lookup error: {file}: {}\n", failure.reason));
         }
     }
 }
@@ -115,27 +104,9 @@ pub fn start(stack: usize, base: usize) -> Departure {
                 Ok(program) => program,
                 Err(reason) => cannot_start(name.to_bytes(), &reason.of(name.to_bytes())),
             };
-            let mode = if variables.trace {
-                Mode::List
-            } else {
-                Mode::Run
-            };
-            let request = Request {
-                mode,
-                trace: true,
-                use_cache: true,
-                preload_option: None,
-            };
-            Linking {
-                stack,
-                base,
-                trust,
-                pages,
-                variables,
-                request,
-                name,
-            }
-            .run(program, ourselves)
+            let mode = if variables.trace { Mode::List } else { Mode::Run };
+            let request = Request { mode, trace: true, use_cache: true, preload_option: None };
+            Linking { stack, base, trust, pages, variables, request, name }.run(program, ourselves)
         }
     }
 }
@@ -154,11 +125,7 @@ fn start_directly(
     }
     let own_path = stack.auxiliary().get(rtld_sys::auxv::AT_EXECFN);
     command.rewrite(stack, base);
-    let mode = if variables.trace {
-        Mode::List
-    } else {
-        command.options.mode
-    };
+    let mode = if variables.trace { Mode::List } else { command.options.mode };
     variables.library_path = command.options.library_path.or(variables.library_path);
     let request = Request {
         mode,
@@ -168,10 +135,7 @@ fn start_directly(
     };
     let name = program_name(stack);
     if program::is_static(&command.program) && mode == Mode::Run {
-        return Departure {
-            entry: command.program.address(command.program.mapping.entry),
-            finaliser: 0,
-        };
+        return Departure { entry: command.program.address(command.program.mapping.entry), finaliser: 0 };
     }
     let mut ourselves = ourselves;
     if let Some(path) = own_path {
@@ -179,16 +143,7 @@ fn start_directly(
         let path = unsafe { CStr::from_ptr(core::ptr::with_exposed_provenance(path)) };
         ourselves.path = Text::new(path.to_bytes()).unwrap_or(Text::empty());
     }
-    Linking {
-        stack,
-        base,
-        trust,
-        pages,
-        variables,
-        request,
-        name,
-    }
-    .run(command.program, ourselves)
+    Linking { stack, base, trust, pages, variables, request, name }.run(command.program, ourselves)
 }
 
 /// argv[0], or what stands in for it.
@@ -236,34 +191,20 @@ impl Linking {
         let (objects, missing) = self.load(program, ourselves)?;
         if self.request.mode == Mode::List {
             list::print(&objects, &missing);
-            process::exit(if missing.is_empty() || self.request.trace {
-                0
-            } else {
-                FAILURE
-            });
+            process::exit(if missing.is_empty() || self.request.trace { 0 } else { FAILURE });
         }
         self.report_missing(&missing);
         self.check_versions(&objects)?;
         let stack_flags = executable_stack::permissions(&objects);
         executable_stack::apply(&objects, stack_flags, self.stack.address(), self.pages)?;
 
-        let library = host::recognise(&objects).unwrap_or_else(|unsupported| {
-            error(format_args!(
-                "{}: {unsupported}\n",
-                Bytes(self.name.to_bytes())
-            ));
+        let library = host::recognise(&objects, self.stack, self.trust).unwrap_or_else(|unsupported| {
+            error(format_args!("{}: {unsupported}\n", Bytes(self.name.to_bytes())));
             process::exit(CANNOT_START)
         });
-        let plan = host::plan_tls(
-            &objects,
-            library.as_ref(),
-            self.stack,
-            self.variables.static_tls_extra,
-        )
-        .map_err(|reason| reason.of(b""))?;
-        let scope = objects
-            .iter()
-            .filter(|(_, object)| !matches!(object.role, Role::Vdso | Role::Ourselves));
+        let plan = host::plan_tls(&objects, library.as_ref(), self.stack, self.variables.static_tls_extra)
+            .map_err(|reason| reason.of(b""))?;
+        let scope = objects.iter().filter(|(_, object)| !matches!(object.role, Role::Vdso | Role::Ourselves));
         let global = Scope::new(&objects, scope.map(|(index, _)| index))?;
         let world = try_box(World {
             handles: make_handles(&objects)?,
@@ -286,24 +227,15 @@ impl Linking {
         let world: &'static World = alloc::boxed::Box::leak(world);
         WORLD.store(core::ptr::from_ref(world).cast_mut(), Ordering::Release);
         self.bring_up(world, library.as_ref(), stack_flags)?;
-        Ok(Departure {
-            entry,
-            finaliser: finish as *const () as usize,
-        })
+        Ok(Departure { entry, finaliser: finish as *const () as usize })
     }
 
     /// Loads the program's closure, in glibc's order: program, vDSO, preloads, dependencies breadth first; we are last.
-    fn load(
-        &self,
-        program: Object,
-        ourselves: Object,
-    ) -> Result<(ObjectSet, alloc::vec::Vec<Missing>), Error> {
+    fn load(&self, program: Object, ourselves: Object) -> Result<(ObjectSet, alloc::vec::Vec<Missing>), Error> {
         let auxiliary = self.stack.auxiliary();
         let mut objects = ObjectSet::new();
         objects.add(program)?;
-        if let Some(vdso) =
-            program::vdso(auxiliary, self.pages).map_err(|reason| reason.of(b"linux-vdso.so.1"))?
-        {
+        if let Some(vdso) = program::vdso(auxiliary, self.pages).map_err(|reason| reason.of(b"linux-vdso.so.1"))? {
             objects.add(vdso)?;
         }
         let platform = auxiliary.get(AT_PLATFORM).map(|address| {
@@ -317,11 +249,7 @@ impl Linking {
             trust: self.trust,
             own_header: program::own_header(self.base),
         });
-        let mut loader = Loader {
-            objects: &mut objects,
-            search: &mut search,
-            pages: self.pages,
-        };
+        let mut loader = Loader { objects: &mut objects, search: &mut search, pages: self.pages };
         self.preload(&mut loader)?;
         let missing = loader.load_dependencies(ObjectIndex(0))?;
         objects.add(ourselves)?;
@@ -352,10 +280,7 @@ impl Linking {
         if let Err(failure) = result {
             let name = Bytes(name);
             let mut out = Writer::new(file::STDERR);
-            let _ = write!(
-                out,
-                "ERROR: ld.so: object '{name}' from {origin} cannot be preloaded ("
-            );
+            let _ = write!(out, "ERROR: ld.so: object '{name}' from {origin} cannot be preloaded (");
             let _ = match &failure.reason {
                 Reason::Open(_) => out.write_str("cannot open shared object file"),
                 reason => write!(out, "{reason}"),
@@ -403,12 +328,7 @@ impl Linking {
     }
 
     /// Everything from here on changes the process: the main thread, relocation, resolvers, constants, initialisers.
-    fn bring_up(
-        &self,
-        world: &'static World,
-        library: Option<&host::Host>,
-        stack_flags: u32,
-    ) -> Result<(), Error> {
+    fn bring_up(&self, world: &'static World, library: Option<&host::Host>, stack_flags: u32) -> Result<(), Error> {
         let control = host::make_main_thread(world, library, self.stack, stack_flags, self.trust)?;
         exports::publish_debugger(world, self.base);
         let later = self.relocate(world)?;
@@ -436,11 +356,7 @@ impl Linking {
             substitutes: &world.substitutes,
             warnings: &warner,
             entries: trampoline::entries(),
-            binding: if self.variables.bind_now {
-                Binding::Now
-            } else {
-                Binding::Lazy
-            },
+            binding: if self.variables.bind_now { Binding::Now } else { Binding::Lazy },
             pages: self.pages,
             handle: &handle,
         };
@@ -473,26 +389,14 @@ impl Linking {
             pages: self.pages,
             call: &call,
         };
-        let is_passive = |index: ObjectIndex| {
-            world
-                .objects
-                .get(index)
-                .is_some_and(|object| object.role == Role::PassiveLoader)
-        };
-        for deferred in later
-            .deferred
-            .iter()
-            .filter(|deferred| is_passive(deferred.object))
-        {
+        let is_passive =
+            |index: ObjectIndex| world.objects.get(index).is_some_and(|object| object.role == Role::PassiveLoader);
+        for deferred in later.deferred.iter().filter(|deferred| is_passive(deferred.object)) {
             resolvers.run(deferred)?;
         }
         host::publish_functions(library)?;
         for &index in world.init_order.iter().filter(|&&index| !is_passive(index)) {
-            for deferred in later
-                .deferred
-                .iter()
-                .filter(|deferred| deferred.object == index)
-            {
+            for deferred in later.deferred.iter().filter(|deferred| deferred.object == index) {
                 resolvers.run(deferred)?;
             }
         }
@@ -505,19 +409,15 @@ const SYSTEM_PRELOAD: &CStr = c"/etc/ld.so.preload";
 
 /// The names in a list of libraries to preload.
 fn split_preload(list: &[u8]) -> impl Iterator<Item = &[u8]> {
-    list.split(|byte| matches!(byte, b' ' | b':' | b'\t'))
-        .filter(|name| !name.is_empty())
+    list.split(|byte| matches!(byte, b' ' | b':' | b'\t')).filter(|name| !name.is_empty())
 }
 
 fn read_whole(path: &CStr) -> Result<alloc::vec::Vec<u8>, Error> {
     let fail = |reason: Reason| reason.of(path.to_bytes());
     let file = file::File::open(path).map_err(|error| fail(Reason::Open(error)))?;
     let status = file.status().map_err(|error| fail(Reason::Read(error)))?;
-    let mut text =
-        rtld_link::fallible::try_filled(0_u8, usize::try_from(status.size).unwrap_or(0))?;
-    let length = file
-        .read_at(&mut text, 0)
-        .map_err(|error| fail(Reason::Read(error)))?;
+    let mut text = rtld_link::fallible::try_filled(0_u8, usize::try_from(status.size).unwrap_or(0))?;
+    let length = file.read_at(&mut text, 0).map_err(|error| fail(Reason::Read(error)))?;
     text.truncate(length);
     Ok(text)
 }
@@ -531,9 +431,7 @@ extern "C" fn finish() {
 
 /// From the trampoline: binds a PLT slot, or ends the process with a line that names the symbol.
 pub extern "C" fn bind_slot(handle: *const Handle, slot: usize) -> usize {
-    let Some(world) = world() else {
-        process::abort()
-    };
+    let Some(world) = world() else { process::abort() };
     // SAFETY: the handle comes from the GOT that start-up filled.
     let result = unsafe { bind::bind(world, handle, slot, &trampoline::call_resolver) };
     result.unwrap_or_else(|failure| cannot_start(world.program_name.to_bytes(), &failure))

@@ -77,32 +77,22 @@ impl Resolvers<'_> {
 
     fn resolve(&self, deferred: &Deferred) -> Result<usize, Reason> {
         if !is_executable(self.objects, deferred.resolver) {
-            return Err(Reason::ResolverOutside {
-                address: deferred.resolver,
-            });
+            return Err(Reason::ResolverOutside { address: deferred.resolver });
         }
         let result = (self.call)(deferred.resolver);
         // A null result is a function that is not there; its caller finds out as with any null pointer.
         if result != 0 && !is_executable(self.objects, result) {
-            return Err(Reason::ResolverResult {
-                name: self.name(deferred)?,
-                result,
-            });
+            return Err(Reason::ResolverResult { name: self.name(deferred)?, result });
         }
         Ok(result)
     }
 
     fn name(&self, deferred: &Deferred) -> Result<Text, Reason> {
-        let dynamic = self
-            .objects
-            .get(deferred.object)
-            .and_then(|object| object.dynamic.as_ref());
-        let symbol = dynamic
-            .filter(|_| deferred.symbol != 0)
-            .and_then(|dynamic| {
-                let symbol = dynamic.symbols.get(deferred.symbol)?;
-                dynamic.strings.get(u64::from(symbol.st_name))
-            });
+        let dynamic = self.objects.get(deferred.object).and_then(|object| object.dynamic.as_ref());
+        let symbol = dynamic.filter(|_| deferred.symbol != 0).and_then(|dynamic| {
+            let symbol = dynamic.symbols.get(deferred.symbol)?;
+            dynamic.strings.get(u64::from(symbol.st_name))
+        });
         Ok(Text::new(symbol.unwrap_or_default())?)
     }
 
@@ -113,14 +103,8 @@ impl Resolvers<'_> {
             }
         }
         for module in self.tls.modules() {
-            if let Some(inside) = word_inside(address, module.image, module.segment.filesz as usize)
-            {
-                store(
-                    self.thread_pointer
-                        .wrapping_sub(module.offset)
-                        .wrapping_add(inside),
-                    value,
-                );
+            if let Some(inside) = word_inside(address, module.image, module.segment.filesz as usize) {
+                store(self.thread_pointer.wrapping_sub(module.offset).wrapping_add(inside), value);
             }
         }
     }
@@ -142,11 +126,9 @@ fn store(address: usize, value: u64) {
 pub fn is_executable(objects: &ObjectSet, address: usize) -> bool {
     objects.iter().any(|(_, object)| {
         object.mapping.spans(address)
-            && segments::loads(object.mapping.headers)
-                .filter(|load| load.p_flags & PF_X != 0)
-                .any(|load| {
-                    let start = object.address(load.p_vaddr);
-                    (start..start.wrapping_add(load.p_memsz as usize)).contains(&address)
-                })
+            && segments::loads(object.mapping.headers).filter(|load| load.p_flags & PF_X != 0).any(|load| {
+                let start = object.address(load.p_vaddr);
+                (start..start.wrapping_add(load.p_memsz as usize)).contains(&address)
+            })
     })
 }

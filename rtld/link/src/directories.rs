@@ -65,36 +65,21 @@ impl Directories {
             (_, []) => Text::new(b"/")?,
             _ => Text::join(&[trimmed, b"/"])?,
         };
-        if let Some(position) = self
-            .table
-            .iter()
-            .position(|directory| directory.path == whole)
-        {
+        if let Some(position) = self.table.iter().position(|directory| directory.path == whole) {
             return Ok(DirectoryId(position));
         }
-        let directory = Directory {
-            path: whole,
-            presence: Presence::Unknown,
-            capabilities: Presence::Unknown,
-        };
+        let directory = Directory { path: whole, presence: Presence::Unknown, capabilities: Presence::Unknown };
         try_push(&mut self.table, directory)?;
         Ok(DirectoryId(self.table.len() - 1))
     }
 
     /// The path of a directory, with its final slash.
     pub fn path(&self, id: DirectoryId) -> &[u8] {
-        self.table
-            .get(id.0)
-            .map_or(&[], |directory| directory.path.as_bytes())
+        self.table.get(id.0).map_or(&[], |directory| directory.path.as_bytes())
     }
 
     /// Looks for `name` in a directory: first in the variants for the processor's levels, best first.
-    pub fn search(
-        &mut self,
-        id: DirectoryId,
-        name: &[u8],
-        levels: &dyn Fn() -> &'static [Level],
-    ) -> Step {
+    pub fn search(&mut self, id: DirectoryId, name: &[u8], levels: &dyn Fn() -> &'static [Level]) -> Step {
         let Some(directory) = self.table.get_mut(id.0) else {
             return Step::Next(None);
         };

@@ -58,15 +58,6 @@ pub enum Reason {
         /// The version asked for; empty for none.
         version: Text,
     },
-    /// The file that should define a versioned symbol does not.
-    VersionedSymbolMissing {
-        /// Its name.
-        name: Text,
-        /// The version asked for.
-        version: Text,
-        /// The file that the version should come from.
-        file: Text,
-    },
     /// A relocation names a symbol beyond the symbol table.
     SymbolIndex {
         /// The index in the relocation.
@@ -139,9 +130,7 @@ impl Reason {
     /// The sentence this reason belongs to.
     pub fn class(&self) -> Class {
         match self {
-            Reason::UndefinedSymbol { .. } | Reason::VersionedSymbolMissing { .. } => {
-                Class::SymbolLookup
-            }
+            Reason::UndefinedSymbol { .. } => Class::SymbolLookup,
             _ => Class::Load,
         }
     }
@@ -149,10 +138,7 @@ impl Reason {
     /// Attributes the reason to a file.
     pub fn of(self, file: &[u8]) -> Error {
         // With no memory for the name the reason alone is still worth telling.
-        Error {
-            file: Text::new(file).unwrap_or(Text::empty()),
-            reason: self,
-        }
+        Error { file: Text::new(file).unwrap_or(Text::empty()), reason: self }
     }
 }
 
@@ -182,19 +168,13 @@ impl From<DynamicError> for Reason {
 
 impl From<OutOfMemory> for Error {
     fn from(_: OutOfMemory) -> Error {
-        Error {
-            file: Text::empty(),
-            reason: Reason::OutOfMemory,
-        }
+        Error { file: Text::empty(), reason: Reason::OutOfMemory }
     }
 }
 
 impl From<Reason> for Error {
     fn from(reason: Reason) -> Error {
-        Error {
-            file: Text::empty(),
-            reason,
-        }
+        Error { file: Text::empty(), reason }
     }
 }
 
@@ -222,10 +202,7 @@ impl fmt::Display for Reason {
                 write!(f, "cannot make segment writable for relocation: {error}")
             }
             Reason::ExecutableStack(error) => {
-                write!(
-                    f,
-                    "cannot enable executable stack as shared object requires: {error}"
-                )
+                write!(f, "cannot enable executable stack as shared object requires: {error}")
             }
             Reason::ThreadPointer(error) => {
                 write!(f, "cannot set up thread-local storage: {error}")
@@ -240,16 +217,6 @@ impl fmt::Display for Reason {
             Reason::UndefinedSymbol { name, version } => {
                 write!(f, "undefined symbol: {name}, version {version}")
             }
-            Reason::VersionedSymbolMissing {
-                name,
-                version,
-                file,
-            } => {
-                write!(
-                    f,
-                    "symbol {name} version {version} not defined in file {file} with link time reference"
-                )
-            }
             Reason::SymbolIndex { symbol, offset } => {
                 write!(
                     f,
@@ -257,16 +224,10 @@ impl fmt::Display for Reason {
                 )
             }
             Reason::RelocationTarget { kind, offset } => {
-                write!(
-                    f,
-                    "relocation of type {kind:#x} at offset {offset:#x} is outside the writable segments"
-                )
+                write!(f, "relocation of type {kind:#x} at offset {offset:#x} is outside the writable segments")
             }
             Reason::RelocationType { kind, offset } => {
-                write!(
-                    f,
-                    "unsupported relocation type {kind:#x} at offset {offset:#x}"
-                )
+                write!(f, "unsupported relocation type {kind:#x} at offset {offset:#x}")
             }
             Reason::PltRelocationType { kind } => {
                 write!(f, "unexpected PLT reloc type {kind:#04x}")
@@ -279,28 +240,15 @@ impl fmt::Display for Reason {
                 write!(f, "copy relocation against `{name}' outside the program")
             }
             Reason::NotThreadLocal { name } => {
-                write!(
-                    f,
-                    "thread-local and other references to symbol `{name}' are mixed"
-                )
+                write!(f, "thread-local and other references to symbol `{name}' are mixed")
             }
             Reason::ResolverOutside { address } => {
-                write!(
-                    f,
-                    "IFUNC resolver at {address:#x} is not inside executable memory"
-                )
+                write!(f, "IFUNC resolver at {address:#x} is not inside executable memory")
             }
             Reason::ResolverResult { name, result } => {
-                let name: &[u8] = if name.is_empty() {
-                    b"(no symbol)"
-                } else {
-                    name.as_bytes()
-                };
+                let name: &[u8] = if name.is_empty() { b"(no symbol)" } else { name.as_bytes() };
                 let name = Bytes(name);
-                write!(
-                    f,
-                    "IFUNC resolver of {name} returned {result:#x}, which is not inside executable memory"
-                )
+                write!(f, "IFUNC resolver of {name} returned {result:#x}, which is not inside executable memory")
             }
             Reason::StaticTls => f.write_str("cannot allocate memory in static TLS block"),
         }

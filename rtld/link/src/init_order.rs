@@ -20,10 +20,7 @@ pub fn init_order(objects: &ObjectSet) -> Result<Vec<ObjectIndex>, OutOfMemory> 
     for start in (0..count as u32).rev().map(ObjectIndex) {
         visit(&mut visited, &mut path, start)?;
         while let Some((index, next)) = path.last_mut() {
-            let dependency = objects
-                .get(*index)
-                .and_then(|object| object.needed.get(*next))
-                .copied();
+            let dependency = objects.get(*index).and_then(|object| object.needed.get(*next)).copied();
             *next += 1;
             match dependency {
                 // The program comes last, whoever names it as a dependency.
@@ -37,25 +34,16 @@ pub fn init_order(objects: &ObjectSet) -> Result<Vec<ObjectIndex>, OutOfMemory> 
         }
     }
     let mut sorted = Vec::new();
-    sorted
-        .try_reserve_exact(order.len())
-        .map_err(|_| OutOfMemory)?;
+    sorted.try_reserve_exact(order.len()).map_err(|_| OutOfMemory)?;
     for first in [true, false] {
-        for &index in order
-            .iter()
-            .filter(|&&index| is_first(objects, index) == first)
-        {
+        for &index in order.iter().filter(|&&index| is_first(objects, index) == first) {
             try_push(&mut sorted, index)?;
         }
     }
     Ok(sorted)
 }
 
-fn visit(
-    visited: &mut [bool],
-    path: &mut Vec<(ObjectIndex, usize)>,
-    index: ObjectIndex,
-) -> Result<(), OutOfMemory> {
+fn visit(visited: &mut [bool], path: &mut Vec<(ObjectIndex, usize)>, index: ObjectIndex) -> Result<(), OutOfMemory> {
     match visited.get_mut(index.position()) {
         Some(seen) if !*seen => {
             *seen = true;
@@ -67,9 +55,6 @@ fn visit(
 
 /// Whether an object asks to be initialised before all others.
 pub fn is_first(objects: &ObjectSet, index: ObjectIndex) -> bool {
-    let dynamic = objects
-        .get(index)
-        .and_then(|object| object.dynamic.as_ref());
-    dynamic.is_some_and(|dynamic| dynamic.flags_1.contains(Flags1::INITFIRST))
-        && index.position() != 0
+    let dynamic = objects.get(index).and_then(|object| object.dynamic.as_ref());
+    dynamic.is_some_and(|dynamic| dynamic.flags_1.contains(Flags1::INITFIRST)) && index.position() != 0
 }

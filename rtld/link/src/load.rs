@@ -10,12 +10,7 @@ use alloc::vec::Vec;
 
 /// The names under which the C library's private world is known: glibc's libc and loader, and the two libraries
 /// that were apart from them before glibc 2.34.
-pub const SYSTEM_NAMES: [&[u8]; 4] = [
-    b"libc.so.6",
-    PASSIVE_LOADER,
-    b"libdl.so.2",
-    b"libpthread.so.0",
-];
+pub const SYSTEM_NAMES: [&[u8]; 4] = [b"libc.so.6", PASSIVE_LOADER, b"libdl.so.2", b"libpthread.so.0"];
 
 /// The soname of glibc's own dynamic linker.
 pub const PASSIVE_LOADER: &[u8] = b"ld-linux-x86-64.so.2";
@@ -52,13 +47,8 @@ impl Loader<'_, '_> {
         if let Some(known) = self.objects.called(name) {
             return Ok(known);
         }
-        let candidate = self
-            .search
-            .find(self.objects, from, name)
-            .map_err(|reason| reason.of(name))?;
-        let index = self
-            .take(&candidate, requester)
-            .map_err(|reason| reason.of(candidate.path.as_bytes()))?;
+        let candidate = self.search.find(self.objects, from, name).map_err(|reason| reason.of(name))?;
+        let index = self.take(&candidate, requester).map_err(|reason| reason.of(candidate.path.as_bytes()))?;
         if let Some(object) = self.objects.get_mut(index) {
             object.add_alias(name)?;
         }
@@ -66,24 +56,12 @@ impl Loader<'_, '_> {
     }
 
     /// Maps an opened file, unless it is one that is loaded under another name.
-    fn take(
-        &mut self,
-        candidate: &Candidate,
-        requester: Option<ObjectIndex>,
-    ) -> Result<ObjectIndex, Reason> {
+    fn take(&mut self, candidate: &Candidate, requester: Option<ObjectIndex>) -> Result<ObjectIndex, Reason> {
         let identity = candidate.identity();
-        if let Some(known) = self
-            .objects
-            .find(|object| object.identity == Some(identity))
-        {
+        if let Some(known) = self.objects.find(|object| object.identity == Some(identity)) {
             return Ok(known);
         }
-        let mapping = map::map_file(
-            &candidate.file,
-            &candidate.status,
-            &candidate.prefix,
-            self.pages,
-        )?;
+        let mapping = map::map_file(&candidate.file, &candidate.status, &candidate.prefix, self.pages)?;
         let mut object = Object::new(Role::Library, candidate.path.try_clone()?, mapping)?;
         object.identity = Some(identity);
         object.requester = requester;
@@ -104,13 +82,8 @@ impl Loader<'_, '_> {
         let mut missing: Vec<Missing> = Vec::new();
         let mut next = first;
         while let Some(object) = self.objects.get(next) {
-            let (names, role) = (
-                object.dynamic.as_ref().map(|dynamic| dynamic.needed()),
-                object.role,
-            );
-            if let Some(names) = names
-                .filter(|_| matches!(role, Role::Program | Role::Library | Role::PassiveLoader))
-            {
+            let (names, role) = (object.dynamic.as_ref().map(|dynamic| dynamic.needed()), object.role);
+            if let Some(names) = names.filter(|_| matches!(role, Role::Program | Role::Library | Role::PassiveLoader)) {
                 for name in names {
                     match self.load(next, Some(next), name) {
                         Ok(dependency) => {
@@ -119,14 +92,7 @@ impl Loader<'_, '_> {
                             }
                         }
                         Err(error) if missing.iter().any(|known| known.name == name) => drop(error),
-                        Err(error) => try_push(
-                            &mut missing,
-                            Missing {
-                                name,
-                                requester: next,
-                                error,
-                            },
-                        )?,
+                        Err(error) => try_push(&mut missing, Missing { name, requester: next, error })?,
                     }
                 }
             }
@@ -140,10 +106,7 @@ impl Object {
     /// Whether the file says that it is a program and not a library (DF_1_PIE). Programs with fixed addresses are
     /// known by their type.
     fn is_program(&self) -> bool {
-        let pie = self
-            .dynamic
-            .as_ref()
-            .is_some_and(|dynamic| dynamic.flags_1.contains(rtld_elf::dynamic::Flags1::PIE));
+        let pie = self.dynamic.as_ref().is_some_and(|dynamic| dynamic.flags_1.contains(rtld_elf::dynamic::Flags1::PIE));
         pie || self.mapping.kind == rtld_elf::FileKind::Executable
     }
 }

@@ -31,8 +31,6 @@ pub struct WantedVersion<'a> {
     pub hash: u32,
     /// Only this very version will do, not an unversioned global (dlvsym).
     pub exact: bool,
-    /// The file that should define it, if the reference knows.
-    pub file: Option<&'a [u8]>,
 }
 
 impl<'a> WantedVersion<'a> {
@@ -42,7 +40,6 @@ impl<'a> WantedVersion<'a> {
             name: version.name,
             hash: version.hash,
             exact: false,
-            file: version.file,
         })
     }
 }
@@ -65,13 +62,7 @@ pub struct Reference<'a> {
 impl<'a> Reference<'a> {
     /// A reference by name alone.
     pub fn to(name: &'a [u8], purpose: Purpose) -> Reference<'a> {
-        Reference {
-            name,
-            hash: gnu_hash(name),
-            version: None,
-            purpose,
-            newest: false,
-        }
+        Reference { name, hash: gnu_hash(name), version: None, purpose, newest: false }
     }
 }
 
@@ -129,40 +120,26 @@ static PASS: [u8; 8] = [0xff; 8];
 
 impl Scope {
     /// The objects in this order; those without symbols are left out.
-    pub fn new(
-        objects: &ObjectSet,
-        order: impl Iterator<Item = ObjectIndex>,
-    ) -> Result<Scope, OutOfMemory> {
+    pub fn new(objects: &ObjectSet, order: impl Iterator<Item = ObjectIndex>) -> Result<Scope, OutOfMemory> {
         let mut filters = Vec::new();
         for index in order {
-            let Some(dynamic) = objects
-                .get(index)
-                .and_then(|object| object.dynamic.as_ref())
-            else {
+            let Some(dynamic) = objects.get(index).and_then(|object| object.dynamic.as_ref()) else {
                 continue;
             };
             let filter = match dynamic.hash {
                 Hash::None => continue,
-                Hash::Gnu(table) => Filter {
-                    words: table.bloom,
-                    mask: table.bloom_mask,
-                    shift: table.shift,
-                    object: index,
-                },
-                Hash::Sysv(_) => Filter {
-                    words: Table::from_bytes(&PASS),
-                    mask: 0,
-                    shift: 0,
-                    object: index,
-                },
+                Hash::Gnu(table) => {
+                    Filter { words: table.bloom, mask: table.bloom_mask, shift: table.shift, object: index }
+                }
+                Hash::Sysv(_) => Filter { words: Table::from_bytes(&PASS), mask: 0, shift: 0, object: index },
             };
             try_push(&mut filters, filter)?;
         }
         Ok(Scope { filters })
     }
 
-    /// The first definition that `reference` may mean, and whether a named file failed to have it.
-    pub fn find<'s>(&self, objects: &'s ObjectSet, reference: &Reference<'_>) -> Found<'s> {
+    /// The first definition that `reference` may mean.
+    pub fn find<'s>(&self, objects: &'s ObjectSet, reference: &Reference<'_>) -> Option<Definition<'s>> {
         let word_index = reference.hash / 64;
         let first_bit = reference.hash % 64;
         for filter in &self.filters {
@@ -174,52 +151,15 @@ impl Scope {
                 continue;
             }
             if let Some(definition) = find_in(objects, filter.object, reference) {
-                return Found::Definition(definition);
-            }
-            if names_this_file(objects, filter.object, reference) {
-                return Found::MissingInFile;
+                return Some(definition);
             }
         }
-        Found::Nothing
+        None
     }
-}
-
-/// The outcome of a search.
-#[derive(Debug)]
-pub enum Found<'s> {
-    /// A definition.
-    Definition(Definition<'s>),
-    /// The file that a version names was reached and does not define the symbol.
-    MissingInFile,
-    /// No definition anywhere.
-    Nothing,
-}
-
-impl<'s> Found<'s> {
-    /// The definition, if there is one.
-    pub fn definition(self) -> Option<Definition<'s>> {
-        match self {
-            Found::Definition(definition) => Some(definition),
-            _ => None,
-        }
-    }
-}
-
-fn names_this_file(objects: &ObjectSet, index: ObjectIndex, reference: &Reference<'_>) -> bool {
-    let file = reference.version.and_then(|version| version.file);
-    file.is_some_and(|file| {
-        objects
-            .get(index)
-            .is_some_and(|object| object.is_called(file))
-    })
 }
 
 /// The definition of one object, if it has one for the reference.
-pub fn find_in<'s>(
-    objects: &'s ObjectSet,
-    index: ObjectIndex,
-    reference: &Reference<'_>,
-) -> Option<Definition<'s>> {
+pub fn find_in<'s>(objects: &'s ObjectSet, index: ObjectIndex, reference: &Reference<'_>) -> Option<Definition<'s>> {
     let object = objects.get(index)?;
     let dynamic = object.dynamic.as_ref()?;
     if reference.purpose == Purpose::Copy && object.role == crate::object::Role::Program {
@@ -230,18 +170,11 @@ pub fn find_in<'s>(
     let mut several = false;
     let mut consider = |number: u32| -> Option<Definition<'s>> {
         let symbol = dynamic.symbols.get(number)?;
-        if !is_candidate(&symbol, reference.purpose)
-            || !dynamic.strings.equals(symbol.st_name, reference.name)
-        {
+        if !is_candidate(&symbol, reference.purpose) || !dynamic.strings.equals(symbol.st_name, reference.name) {
             return None;
         }
         match match_version(object, number, reference) {
-            Match::Yes if is_visible(&symbol) => Some(Definition {
-                object,
-                index,
-                number,
-                symbol,
-            }),
+            Match::Yes if is_visible(&symbol) => Some(Definition { object, index, number, symbol }),
             Match::OnlyIfAlone => {
                 several |= only.is_some();
                 only = only.or(Some((number, symbol)));
@@ -252,18 +185,11 @@ pub fn find_in<'s>(
     };
     let found = match &dynamic.hash {
         Hash::Gnu(table) => table.candidates(reference.hash).find_map(&mut consider),
-        Hash::Sysv(table) => table
-            .candidates(sysv_hash(reference.name))
-            .find_map(&mut consider),
+        Hash::Sysv(table) => table.candidates(sysv_hash(reference.name)).find_map(&mut consider),
         Hash::None => None,
     };
     let alone = only.filter(|(_, symbol)| !several && is_visible(symbol));
-    found.or(alone.map(|(number, symbol)| Definition {
-        object,
-        index,
-        number,
-        symbol,
-    }))
+    found.or(alone.map(|(number, symbol)| Definition { object, index, number, symbol }))
 }
 
 /// Whether a symbol can be a definition at all.
@@ -281,10 +207,7 @@ fn is_candidate(symbol: &Sym, purpose: Purpose) -> bool {
 
 /// Local, hidden and internal symbols are in the table by accident; they define nothing for others.
 fn is_visible(symbol: &Sym) -> bool {
-    let global = matches!(
-        symbol.binding(),
-        SymbolBinding::Global | SymbolBinding::Weak | SymbolBinding::Unique
-    );
+    let global = matches!(symbol.binding(), SymbolBinding::Global | SymbolBinding::Weak | SymbolBinding::Unique);
     global && !matches!(symbol.visibility(), STV_HIDDEN | STV_INTERNAL)
 }
 
@@ -295,10 +218,7 @@ enum Match {
 }
 
 fn match_version(object: &Object, number: u32, reference: &Reference<'_>) -> Match {
-    let versym = object
-        .dynamic
-        .as_ref()
-        .and_then(|dynamic| dynamic.versions.symbol_version(number));
+    let versym = object.dynamic.as_ref().and_then(|dynamic| dynamic.versions.symbol_version(number));
     let Some(versym) = versym else {
         // An object without versions defines every version.
         return Match::Yes;
@@ -311,11 +231,7 @@ fn match_version(object: &Object, number: u32, reference: &Reference<'_>) -> Mat
                 return Match::Yes;
             }
             // A definition that belongs to no version serves everybody, unless exactly this version was asked for.
-            if own.hash == 0 && !hidden && !wanted.exact {
-                Match::Yes
-            } else {
-                Match::No
-            }
+            if own.hash == 0 && !hidden && !wanted.exact { Match::Yes } else { Match::No }
         }
         None => {
             // Indexes below this one are the unversioned base; dlsym also counts the oldest version as a version.
@@ -341,69 +257,46 @@ pub struct Resolver<'s> {
 impl<'s> Resolver<'s> {
     /// The definition that a reference from `from` means: the object's own first if it is symbolic, then the
     /// global scope. `own` is the symbol of the reference itself, number `number` in `from`.
-    pub fn resolve(
-        &self,
-        from: ObjectIndex,
-        number: u32,
-        own: &Sym,
-        reference: &Reference<'_>,
-    ) -> Found<'s> {
+    pub fn resolve(&self, from: ObjectIndex, number: u32, own: &Sym, reference: &Reference<'_>) -> Option<Definition<'s>> {
         let Some(object) = self.objects.get(from) else {
-            return Found::Nothing;
+            return None;
         };
         if self.is_symbolic(object)
             && let Some(definition) = find_in(self.objects, from, reference)
         {
-            return Found::Definition(definition);
+            return Some(definition);
         }
         let found = self.global.find(self.objects, reference);
         if own.visibility() != STV_PROTECTED {
             return found;
         }
-        self.protect(
-            found,
-            Definition {
-                object,
-                index: from,
-                number,
-                symbol: *own,
-            },
-            reference,
-        )
+        self.protect(found, Definition { object, index: from, number, symbol: *own }, reference)
     }
 
     fn is_symbolic(&self, object: &Object) -> bool {
         use rtld_elf::dynamic::Flags;
-        object
-            .dynamic
-            .as_ref()
-            .is_some_and(|dynamic| dynamic.flags.contains(Flags::SYMBOLIC))
+        object.dynamic.as_ref().is_some_and(|dynamic| dynamic.flags.contains(Flags::SYMBOLIC))
     }
 
     /// A protected symbol means the object's own definition, except that its address may be the PLT entry that a
     /// fixed program made for it, so that function pointers compare equal.
     fn protect(
         &self,
-        found: Found<'s>,
+        found: Option<Definition<'s>>,
         own: Definition<'s>,
         reference: &Reference<'_>,
-    ) -> Found<'s> {
-        let Found::Definition(definition) = found else {
-            return found;
-        };
+    ) -> Option<Definition<'s>> {
+        let definition = found?;
         if definition.index == own.index {
-            return Found::Definition(definition);
+            return Some(definition);
         }
         if reference.purpose == Purpose::Call {
-            return Found::Definition(own);
+            return Some(own);
         }
-        let call = Reference {
-            purpose: Purpose::Call,
-            ..*reference
-        };
+        let call = Reference { purpose: Purpose::Call, ..*reference };
         match self.global.find(self.objects, &call) {
-            Found::Definition(real) if real.index != own.index => Found::Definition(own),
-            _ => Found::Definition(definition),
+            Some(real) if real.index != own.index => Some(own),
+            _ => Some(definition),
         }
     }
 }

@@ -64,21 +64,12 @@ impl Prefix {
         let mut bytes = [0; PREFIX];
         let length = file.read_at(&mut bytes, 0).map_err(Reason::Read)?;
         let header = header::check(bytes.get(..length).unwrap_or_default(), Some(file_size))?;
-        Ok(Prefix {
-            bytes,
-            length,
-            header,
-        })
+        Ok(Prefix { bytes, length, header })
     }
 
     /// Whether the file begins with these bytes.
     pub fn starts_with(&self, bytes: &[u8]) -> bool {
-        !bytes.is_empty()
-            && self
-                .bytes
-                .get(..self.length)
-                .unwrap_or_default()
-                .starts_with(bytes)
+        !bytes.is_empty() && self.bytes.get(..self.length).unwrap_or_default().starts_with(bytes)
     }
 }
 
@@ -102,21 +93,11 @@ impl Drop for Reservation {
 }
 
 /// Maps a file. `status` is the file's, taken after it was opened.
-pub fn map_file(
-    file: &File,
-    status: &Status,
-    prefix: &Prefix,
-    pages: Pages,
-) -> Result<Mapping, Reason> {
+pub fn map_file(file: &File, status: &Status, prefix: &Prefix, pages: Pages) -> Result<Mapping, Reason> {
     let header = prefix.header;
     let copied = read_headers(file, prefix)?;
     let table = Table::from_bytes(copied.as_slice());
-    let layout = Layout::new(
-        table,
-        header.program_header_offset,
-        pages.size() as u64,
-        Some(status.size),
-    )?;
+    let layout = Layout::new(table, header.program_header_offset, pages.size() as u64, Some(status.size))?;
     let span = reserve(file, header.kind, &layout, table, pages)?;
     let bias = span.range.start.wrapping_sub(layout.lowest as usize);
     place(file, &span, bias, table, pages)?;
@@ -130,15 +111,8 @@ pub fn map_file(
         None => copied.into_static()?,
     };
     let end = span.range.start.wrapping_add(span.range.length);
-    let mapping = Mapping {
-        bias,
-        start: span.range.start,
-        end,
-        headers,
-        layout,
-        entry: header.entry,
-        kind: header.kind,
-    };
+    let mapping =
+        Mapping { bias, start: span.range.start, end, headers, layout, entry: header.entry, kind: header.kind };
     span.range.keep();
     Ok(mapping)
 }
@@ -160,20 +134,8 @@ pub unsafe fn adopt(
     };
     let start = bias.wrapping_add(layout.lowest as usize);
     let end = bias.wrapping_add(layout.highest as usize);
-    let kind = if bias == 0 {
-        FileKind::Executable
-    } else {
-        FileKind::SharedObject
-    };
-    Ok(Mapping {
-        bias,
-        start,
-        end,
-        headers,
-        layout,
-        entry: entry.wrapping_sub(bias) as u64,
-        kind,
-    })
+    let kind = if bias == 0 { FileKind::Executable } else { FileKind::SharedObject };
+    Ok(Mapping { bias, start, end, headers, layout, entry: entry.wrapping_sub(bias) as u64, kind })
 }
 
 /// How the place of an object that is already mapped is known.
@@ -251,17 +213,14 @@ impl HeaderBytes<'_> {
 
 fn read_headers<'a>(file: &File, prefix: &'a Prefix) -> Result<HeaderBytes<'a>, Reason> {
     let offset = prefix.header.program_header_offset;
-    let length = usize::from(prefix.header.program_header_count)
-        .saturating_mul(mem::size_of::<ProgramHeader>());
+    let length = usize::from(prefix.header.program_header_count).saturating_mul(mem::size_of::<ProgramHeader>());
     let known = prefix.bytes.get(..prefix.length).unwrap_or_default();
     let start = usize::try_from(offset).unwrap_or(usize::MAX);
     if let Some(bytes) = known.get(start..start.saturating_add(length)) {
         return Ok(HeaderBytes::Prefix(bytes));
     }
     let mut bytes = try_filled(0_u8, length)?;
-    if i64::try_from(offset).is_err()
-        || file.read_at(&mut bytes, offset).map_err(Reason::Read)? < length
-    {
+    if i64::try_from(offset).is_err() || file.read_at(&mut bytes, offset).map_err(Reason::Read)? < length {
         return Err(Reason::Header(header::HeaderError::TooShort));
     }
     Ok(HeaderBytes::Heap(bytes))
@@ -270,66 +229,33 @@ fn read_headers<'a>(file: &File, prefix: &'a Prefix) -> Result<HeaderBytes<'a>, 
 /// Finds room for the whole object. Usually this maps the file from its first segment on over the whole span,
 /// so that the kernel chooses the place and the first segment costs no second call (debuggers and recorders
 /// know this shape). Objects that want a place or an alignment of their own get empty address space.
-fn reserve(
-    file: &File,
-    kind: FileKind,
-    layout: &Layout,
-    headers: Headers<'_>,
-    pages: Pages,
-) -> Result<Span, Reason> {
+fn reserve(file: &File, kind: FileKind, layout: &Layout, headers: Headers<'_>, pages: Pages) -> Result<Span, Reason> {
     let length = layout.span() as usize;
     let alignment = layout.alignment as usize;
     if kind == FileKind::Executable {
         let start = memory::reserve(length, Some(layout.lowest as usize)).map_err(Reason::Map)?;
-        return Ok(Span {
-            range: Reservation { start, length },
-            holds_first: false,
-        });
+        return Ok(Span { range: Reservation { start, length }, holds_first: false });
     }
     if alignment > pages.size() {
-        let start = reserve_aligned(length, alignment, layout.lowest as usize, pages)
-            .map_err(Reason::Map)?;
-        return Ok(Span {
-            range: Reservation { start, length },
-            holds_first: false,
-        });
+        let start = reserve_aligned(length, alignment, layout.lowest as usize, pages).map_err(Reason::Map)?;
+        return Ok(Span { range: Reservation { start, length }, holds_first: false });
     }
     let first = segments::loads(headers).next();
     match first.filter(|first| first.p_filesz != 0 && first.p_flags & PF_W == 0) {
         Some(first) => {
             let offset = pages.down(first.p_offset as usize) as u64;
-            let start = memory::map_file(
-                0,
-                length,
-                protection(first.p_flags),
-                file.descriptor(),
-                offset,
-            );
-            Ok(Span {
-                range: Reservation {
-                    start: start.map_err(Reason::Map)?,
-                    length,
-                },
-                holds_first: true,
-            })
+            let start = memory::map_file(0, length, protection(first.p_flags), file.descriptor(), offset);
+            Ok(Span { range: Reservation { start: start.map_err(Reason::Map)?, length }, holds_first: true })
         }
         None => {
             let start = memory::reserve(length, None).map_err(Reason::Map)?;
-            Ok(Span {
-                range: Reservation { start, length },
-                holds_first: false,
-            })
+            Ok(Span { range: Reservation { start, length }, holds_first: false })
         }
     }
 }
 
 /// Address space of `length` bytes whose start is congruent to `lowest` modulo `alignment`.
-fn reserve_aligned(
-    length: usize,
-    alignment: usize,
-    lowest: usize,
-    pages: Pages,
-) -> Result<usize, Errno> {
+fn reserve_aligned(length: usize, alignment: usize, lowest: usize, pages: Pages) -> Result<usize, Errno> {
     let slack = alignment - pages.size();
     let whole = length.checked_add(slack).ok_or(Errno::NOMEM)?;
     let reserved = memory::reserve(whole, None)?;
@@ -348,13 +274,7 @@ fn reserve_aligned(
 }
 
 /// Puts every segment into its place inside the span.
-fn place(
-    file: &File,
-    span: &Span,
-    bias: usize,
-    headers: Headers<'_>,
-    pages: Pages,
-) -> Result<(), Reason> {
+fn place(file: &File, span: &Span, bias: usize, headers: Headers<'_>, pages: Pages) -> Result<(), Reason> {
     let mut mapped_end = span.range.start;
     for (index, load) in segments::loads(headers).enumerate() {
         let begin = bias.wrapping_add(load.p_vaddr as usize);
@@ -363,14 +283,9 @@ fn place(
         let first_page = pages.down(begin);
         if first_page > mapped_end && span.holds_first {
             // SAFETY: the hole is inside our span and holds nothing of the object.
-            unsafe { memory::protect(mapped_end, first_page - mapped_end, memory::NONE) }
-                .map_err(Reason::Protect)?;
+            unsafe { memory::protect(mapped_end, first_page - mapped_end, memory::NONE) }.map_err(Reason::Protect)?;
         }
-        let mut filled = if first_page < mapped_end {
-            mapped_end
-        } else {
-            first_page
-        };
+        let mut filled = if first_page < mapped_end { mapped_end } else { first_page };
         if load.p_filesz != 0 {
             let length = pages.up(file_end) - first_page;
             if !(index == 0 && span.holds_first) {
@@ -378,13 +293,7 @@ fn place(
                 // SAFETY: the range is inside our span; a page shared with the segment before holds the same
                 // bytes of the file.
                 unsafe {
-                    memory::map_file_over(
-                        first_page,
-                        length,
-                        protection(load.p_flags),
-                        file.descriptor(),
-                        offset,
-                    )
+                    memory::map_file_over(first_page, length, protection(load.p_flags), file.descriptor(), offset)
                 }
                 .map_err(Reason::Map)?;
             }
@@ -393,20 +302,14 @@ fn place(
         if load.p_memsz > load.p_filesz {
             let zero_from = if load.p_filesz != 0 { file_end } else { begin };
             if zero_from < filled {
-                let end = if memory_end < filled {
-                    filled.min(pages.up(memory_end))
-                } else {
-                    filled
-                };
+                let end = if memory_end < filled { filled.min(pages.up(memory_end)) } else { filled };
                 zero(zero_from, end, load.p_flags, pages)?;
             }
             let end = pages.up(memory_end);
             if end > filled {
                 // SAFETY: the range is inside our span and holds nothing yet.
-                unsafe {
-                    memory::map_anonymous_over(filled, end - filled, protection(load.p_flags))
-                }
-                .map_err(Reason::ZeroFill)?;
+                unsafe { memory::map_anonymous_over(filled, end - filled, protection(load.p_flags)) }
+                    .map_err(Reason::ZeroFill)?;
                 filled = end;
             }
         }
@@ -422,8 +325,7 @@ fn zero(start: usize, end: usize, flags: u32, pages: Pages) -> Result<(), Reason
     let closed = flags & PF_W == 0;
     if closed {
         // SAFETY: the object is not in use yet.
-        unsafe { memory::protect(page, length, memory::READ | memory::WRITE) }
-            .map_err(Reason::ZeroFill)?;
+        unsafe { memory::protect(page, length, memory::READ | memory::WRITE) }.map_err(Reason::ZeroFill)?;
     }
     let first = core::ptr::without_provenance_mut::<u8>(start);
     // SAFETY: the bytes lie in pages of our own mapping, writable now, and belong to no table that is read yet.

@@ -52,16 +52,10 @@ pub struct Version {
     pub name: &'static [u8],
     /// SysV hash of the name; 0 for the indexes 0 and 1 and for holes.
     pub hash: u32,
-    /// The file that must define it, for a version the object needs.
-    pub file: Option<&'static [u8]>,
 }
 
 impl Version {
-    const NONE: Version = Version {
-        name: b"",
-        hash: 0,
-        file: None,
-    };
+    const NONE: Version = Version { name: b"", hash: 0 };
 }
 
 /// A loaded object.
@@ -138,8 +132,7 @@ impl Object {
 
     /// Remembers one more name.
     pub fn add_alias(&mut self, name: &[u8]) -> Result<(), OutOfMemory> {
-        if self.path.as_bytes() == name || self.aliases.iter().any(|alias| alias.as_bytes() == name)
-        {
+        if self.path.as_bytes() == name || self.aliases.iter().any(|alias| alias.as_bytes() == name) {
             return Ok(());
         }
         try_push(&mut self.aliases, Text::new(name)?)
@@ -148,10 +141,7 @@ impl Object {
     /// What a version index of this object stands for.
     #[inline]
     pub fn version(&self, index: u16) -> Version {
-        self.versions
-            .get(usize::from(index & VERSYM_INDEX))
-            .copied()
-            .unwrap_or(Version::NONE)
+        self.versions.get(usize::from(index & VERSYM_INDEX)).copied().unwrap_or(Version::NONE)
     }
 
     /// A virtual address of the file as an address in memory.
@@ -167,26 +157,15 @@ fn version_table(dynamic: &Dynamic<'static>) -> Result<Vec<Version>, OutOfMemory
         return Ok(Vec::new());
     }
     let mut table = try_filled(Version::NONE, usize::from(versions.highest_index()) + 1)?;
-    for definition in versions
-        .definitions()
-        .filter(|definition| !definition.is_base())
-    {
+    for definition in versions.definitions().filter(|definition| !definition.is_base()) {
         if let Some(slot) = table.get_mut(usize::from(definition.index & VERSYM_INDEX)) {
-            *slot = Version {
-                name: definition.name,
-                hash: definition.hash,
-                file: None,
-            };
+            *slot = Version { name: definition.name, hash: definition.hash };
         }
     }
     for need in versions.needs() {
         for version in need.versions() {
             if let Some(slot) = table.get_mut(usize::from(version.index & VERSYM_INDEX)) {
-                *slot = Version {
-                    name: version.name,
-                    hash: version.hash,
-                    file: Some(need.file),
-                };
+                *slot = Version { name: version.name, hash: version.hash };
             }
         }
     }
@@ -202,9 +181,7 @@ pub struct ObjectSet {
 impl ObjectSet {
     /// No objects yet.
     pub const fn new() -> ObjectSet {
-        ObjectSet {
-            objects: Vec::new(),
-        }
+        ObjectSet { objects: Vec::new() }
     }
 
     /// Appends an object.
@@ -232,24 +209,17 @@ impl ObjectSet {
 
     /// One object, to change what loading may still change.
     pub fn get_mut(&mut self, index: ObjectIndex) -> Option<&mut Object> {
-        self.objects
-            .get_mut(index.position())
-            .map(|object| &mut **object)
+        self.objects.get_mut(index.position()).map(|object| &mut **object)
     }
 
     /// All of them with their indexes, in load order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (ObjectIndex, &Object)> + Clone {
-        self.objects
-            .iter()
-            .enumerate()
-            .map(|(index, object)| (ObjectIndex(index as u32), &**object))
+        self.objects.iter().enumerate().map(|(index, object)| (ObjectIndex(index as u32), &**object))
     }
 
     /// The first object that matches.
     pub fn find(&self, matches: impl Fn(&Object) -> bool) -> Option<ObjectIndex> {
-        self.iter()
-            .find(|(_, object)| matches(object))
-            .map(|(index, _)| index)
+        self.iter().find(|(_, object)| matches(object)).map(|(index, _)| index)
     }
 
     /// The object that defines the given soname or was asked for by this name.

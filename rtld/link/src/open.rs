@@ -24,10 +24,7 @@ pub struct Candidate {
 impl Candidate {
     /// Which file it is.
     pub fn identity(&self) -> FileIdentity {
-        FileIdentity {
-            device: self.status.device,
-            inode: self.status.inode,
-        }
+        FileIdentity { device: self.status.device, inode: self.status.inode }
     }
 }
 
@@ -64,22 +61,13 @@ pub fn open(path: Text) -> Result<Candidate, Refusal> {
         Errno::NOENT | Errno::ACCES | Errno::NOTDIR => Refusal::Absent(error),
         _ => Refusal::Broken(Reason::Open(error)),
     })?;
-    let status = file
-        .status()
-        .map_err(|error| Refusal::Broken(Reason::Read(error)))?;
+    let status = file.status().map_err(|error| Refusal::Broken(Reason::Read(error)))?;
     if status.is_directory() {
         return Err(Refusal::Broken(Reason::Read(Errno::ISDIR)));
     }
     let prefix = Prefix::read(&file, status.size).map_err(|reason| match reason {
-        Reason::Header(error @ (HeaderError::Class | HeaderError::Machine(_))) => {
-            Refusal::Foreign(error)
-        }
+        Reason::Header(error @ (HeaderError::Class | HeaderError::Machine(_))) => Refusal::Foreign(error),
         reason => Refusal::Broken(reason),
     })?;
-    Ok(Candidate {
-        path,
-        file,
-        status,
-        prefix,
-    })
+    Ok(Candidate { path, file, status, prefix })
 }

@@ -22,17 +22,10 @@ impl Places {
         for load in segments::loads(object.mapping.headers) {
             if text || load.p_flags & PF_W != 0 {
                 let start = object.address(load.p_vaddr);
-                try_push(
-                    &mut ranges,
-                    (start, start.wrapping_add(load.p_memsz as usize)),
-                )?;
+                try_push(&mut ranges, (start, start.wrapping_add(load.p_memsz as usize)))?;
             }
         }
-        Ok(Places {
-            bias: object.mapping.bias,
-            ranges,
-            current: (0, 0),
-        })
+        Ok(Places { bias: object.mapping.bias, ranges, current: (0, 0) })
     }
 
     /// The place of `size` bytes at a virtual address of the file, if relocations may write there.
@@ -41,10 +34,7 @@ impl Places {
         let start = self.bias.wrapping_add(vaddr as usize);
         let end = start.checked_add(size)?;
         if start < self.current.0 || end > self.current.1 {
-            self.current = *self
-                .ranges
-                .iter()
-                .find(|range| start >= range.0 && end <= range.1)?;
+            self.current = *self.ranges.iter().find(|range| start >= range.0 && end <= range.1)?;
         }
         Some(Place(start))
     }

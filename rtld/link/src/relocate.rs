@@ -4,7 +4,7 @@
 use crate::deferred::{CopiedRange, Deferred};
 use crate::error::{Error, Reason};
 use crate::fallible::try_push;
-use crate::lookup::{Definition, Found, Purpose, Reference, Resolver, WantedVersion};
+use crate::lookup::{Definition, Purpose, Reference, Resolver, WantedVersion};
 use crate::map::{self, Pages};
 use crate::object::{Object, ObjectIndex, Role};
 use crate::places::{Place, Places};
@@ -101,8 +101,7 @@ impl<'s> Relocator<'s> {
         if matches!(object.role, Role::Vdso | Role::Ourselves) {
             return Ok(());
         }
-        self.relocate_object(index, object, dynamic, later)
-            .map_err(|reason| reason.of(object.path.as_bytes()))
+        self.relocate_object(index, object, dynamic, later).map_err(|reason| reason.of(object.path.as_bytes()))
     }
 
     fn relocate_object(
@@ -117,16 +116,7 @@ impl<'s> Relocator<'s> {
             open_text(object, self.pages)?;
         }
         let places = Places::new(object, text)?;
-        let mut pass = Pass {
-            relocator: self,
-            index,
-            object,
-            dynamic,
-            places,
-            text,
-            last: None,
-            later,
-        };
+        let mut pass = Pass { relocator: self, index, object, dynamic, places, text, last: None, later };
         pass.run()?;
         if text {
             close_text(object, self.pages)?;
@@ -135,21 +125,8 @@ impl<'s> Relocator<'s> {
     }
 
     /// What a reference by symbol number means. `own` is that symbol.
-    pub fn target(
-        &self,
-        index: ObjectIndex,
-        number: u32,
-        own: &Sym,
-        purpose: Purpose,
-    ) -> Result<Target<'s>, Reason> {
-        target(
-            &self.resolver,
-            self.substitutes,
-            index,
-            number,
-            own,
-            purpose,
-        )
+    pub fn target(&self, index: ObjectIndex, number: u32, own: &Sym, purpose: Purpose) -> Result<Target<'s>, Reason> {
+        target(&self.resolver, self.substitutes, index, number, own, purpose)
     }
 }
 
@@ -168,34 +145,16 @@ pub fn target<'s>(
     let Some(dynamic) = &object.dynamic else {
         return Ok(Target::Nothing);
     };
-    let local = own.binding() == SymbolBinding::Local
-        || matches!(own.visibility(), STV_HIDDEN | STV_INTERNAL);
+    let local = own.binding() == SymbolBinding::Local || matches!(own.visibility(), STV_HIDDEN | STV_INTERNAL);
     if local {
-        return Ok(Target::Definition(Definition {
-            object,
-            index,
-            number,
-            symbol: *own,
-        }));
+        return Ok(Target::Definition(Definition { object, index, number, symbol: *own }));
     }
-    let name = dynamic
-        .strings
-        .get(u64::from(own.st_name))
-        .unwrap_or_default();
-    let version = dynamic
-        .versions
-        .symbol_version(number)
-        .and_then(|raw| WantedVersion::of(object.version(raw)));
+    let name = dynamic.strings.get(u64::from(own.st_name)).unwrap_or_default();
+    let version = dynamic.versions.symbol_version(number).and_then(|raw| WantedVersion::of(object.version(raw)));
     let hash = gnu_hash(name);
-    let reference = Reference {
-        name,
-        hash,
-        version,
-        purpose,
-        newest: false,
-    };
+    let reference = Reference { name, hash, version, purpose, newest: false };
     match resolver.resolve(index, number, own, &reference) {
-        Found::Definition(definition) => {
+        Some(definition) => {
             if definition.object.is_system
                 && object.role != Role::PassiveLoader
                 && let Some(address) = substitutes.substitute(&definition, name, hash)
@@ -204,21 +163,10 @@ pub fn target<'s>(
             }
             Ok(Target::Definition(definition))
         }
-        _ if own.binding() == SymbolBinding::Weak => Ok(Target::Nothing),
-        Found::MissingInFile => {
-            let version = reference.version;
-            Err(Reason::VersionedSymbolMissing {
-                name: Text::new(name)?,
-                version: Text::new(version.map_or(b"", |version| version.name))?,
-                file: Text::new(version.and_then(|version| version.file).unwrap_or_default())?,
-            })
-        }
-        Found::Nothing => {
+        None if own.binding() == SymbolBinding::Weak => Ok(Target::Nothing),
+        None => {
             let version = reference.version.map_or(&b""[..], |version| version.name);
-            Err(Reason::UndefinedSymbol {
-                name: Text::new(name)?,
-                version: Text::new(version)?,
-            })
+            Err(Reason::UndefinedSymbol { name: Text::new(name)?, version: Text::new(version)? })
         }
     }
 }
@@ -250,17 +198,12 @@ impl<'s> Pass<'_, 's> {
         let lazy = self.relocator.binding == Binding::Lazy && !self.dynamic.binds_now();
         match self.dynamic.plt_got.filter(|_| lazy && !slots.is_empty()) {
             Some(table) => self.prepare_lazy(table, slots),
-            None => slots
-                .iter()
-                .try_for_each(|relocation| self.apply(&relocation)),
+            None => slots.iter().try_for_each(|relocation| self.apply(&relocation)),
         }
     }
 
     fn place(&mut self, vaddr: u64, size: usize, kind: u32) -> Result<Place, Reason> {
-        self.places.at(vaddr, size).ok_or(Reason::RelocationTarget {
-            kind,
-            offset: vaddr,
-        })
+        self.places.at(vaddr, size).ok_or(Reason::RelocationTarget { kind, offset: vaddr })
     }
 
     /// Makes every slot of the PLT lead to the binder: the slot holds the address, in the file, of the code in the
@@ -301,11 +244,7 @@ impl<'s> Pass<'_, 's> {
             kind::R_X86_64_NONE => Ok(()),
             kind::R_X86_64_IRELATIVE => {
                 let place = self.place(offset, 8, kind)?;
-                let resolver = self
-                    .object
-                    .mapping
-                    .bias
-                    .wrapping_add_signed(addend as isize);
+                let resolver = self.object.mapping.bias.wrapping_add_signed(addend as isize);
                 self.defer(place, resolver, 0, 0)
             }
             kind::R_X86_64_64 => self.address(relocation, Purpose::Address, addend),
@@ -327,9 +266,7 @@ impl<'s> Pass<'_, 's> {
                 let place = self.place(offset, 4, kind)?;
                 let value = self.plain_address(relocation)?.wrapping_add_signed(addend);
                 let distance = value.wrapping_sub(place.address() as u64) as i64;
-                place.store_32(
-                    i32::try_from(distance).map_err(|_| self.overflow(relocation))? as u32,
-                );
+                place.store_32(i32::try_from(distance).map_err(|_| self.overflow(relocation))? as u32);
                 Ok(())
             }
             kind::R_X86_64_SIZE64 => {
@@ -344,10 +281,9 @@ impl<'s> Pass<'_, 's> {
                 Ok(())
             }
             kind::R_X86_64_COPY => self.copy(relocation),
-            kind::R_X86_64_DTPMOD64
-            | kind::R_X86_64_DTPOFF64
-            | kind::R_X86_64_TPOFF64
-            | kind::R_X86_64_TLSDESC => self.thread_local(relocation, kind),
+            kind::R_X86_64_DTPMOD64 | kind::R_X86_64_DTPOFF64 | kind::R_X86_64_TPOFF64 | kind::R_X86_64_TLSDESC => {
+                self.thread_local(relocation, kind)
+            }
             _ => Err(Reason::RelocationType { kind, offset }),
         }
     }
@@ -358,14 +294,8 @@ impl<'s> Pass<'_, 's> {
         if number == 0 {
             return Ok(None);
         }
-        let missing = Reason::SymbolIndex {
-            symbol: number,
-            offset: relocation.r_offset,
-        };
-        Ok(Some((
-            number,
-            self.dynamic.symbols.get(number).ok_or(missing)?,
-        )))
+        let missing = Reason::SymbolIndex { symbol: number, offset: relocation.r_offset };
+        Ok(Some((number, self.dynamic.symbols.get(number).ok_or(missing)?)))
     }
 
     fn target(&mut self, number: u32, own: &Sym, purpose: Purpose) -> Result<Target<'s>, Reason> {
@@ -400,21 +330,8 @@ impl<'s> Pass<'_, 's> {
         Ok(())
     }
 
-    fn defer(
-        &mut self,
-        place: Place,
-        resolver: usize,
-        addend: i64,
-        symbol: u32,
-    ) -> Result<(), Reason> {
-        let deferred = Deferred {
-            object: self.index,
-            place,
-            resolver,
-            addend,
-            symbol,
-            in_text: self.text,
-        };
+    fn defer(&mut self, place: Place, resolver: usize, addend: i64, symbol: u32) -> Result<(), Reason> {
+        let deferred = Deferred { object: self.index, place, resolver, addend, symbol, in_text: self.text };
         Ok(try_push(&mut self.later.deferred, deferred)?)
     }
 
@@ -447,9 +364,7 @@ impl<'s> Pass<'_, 's> {
         };
         let name = self.name(&own);
         if self.object.role != Role::Program {
-            return Err(Reason::CopyOutsideProgram {
-                name: Text::new(name)?,
-            });
+            return Err(Reason::CopyOutsideProgram { name: Text::new(name)? });
         }
         let Target::Definition(source) = self.target(number, &own, Purpose::Copy)? else {
             return Ok(());
@@ -460,16 +375,9 @@ impl<'s> Pass<'_, 's> {
         let size = source.symbol.st_size.min(own.st_size);
         let place = self.place(relocation.r_offset, size as usize, kind::R_X86_64_COPY)?;
         let from = source.object.image().bytes(source.symbol.st_value, size);
-        let missing = Reason::SymbolIndex {
-            symbol: number,
-            offset: relocation.r_offset,
-        };
+        let missing = Reason::SymbolIndex { symbol: number, offset: relocation.r_offset };
         let from = from.ok_or(missing)?;
-        let copied = CopiedRange {
-            from: source.address(),
-            to: place.address(),
-            size: size as usize,
-        };
+        let copied = CopiedRange { from: source.address(), to: place.address(), size: size as usize };
         let to = core::ptr::with_exposed_provenance_mut::<u8>(copied.to);
         // SAFETY: both ranges were checked to lie in segments of their objects; one of them is in the program and the
         // other in a library, so they do not overlap.
@@ -478,20 +386,14 @@ impl<'s> Pass<'_, 's> {
     }
 
     fn thread_local(&mut self, relocation: &Rela, kind: u32) -> Result<(), Reason> {
-        let size = if kind == kind::R_X86_64_TLSDESC {
-            16
-        } else {
-            8
-        };
+        let size = if kind == kind::R_X86_64_TLSDESC { 16 } else { 8 };
         let place = self.place(relocation.r_offset, size, kind)?;
         let addend = relocation.r_addend;
         let (module, value) = match self.symbol(relocation)? {
             None => (self.index, 0),
             Some((number, own)) => match self.target(number, &own, Purpose::Call)? {
                 Target::Definition(definition) if !definition.is_thread_local() => {
-                    return Err(Reason::NotThreadLocal {
-                        name: Text::new(self.name(&own))?,
-                    });
+                    return Err(Reason::NotThreadLocal { name: Text::new(self.name(&own))? });
                 }
                 Target::Definition(definition) => (definition.index, definition.symbol.st_value),
                 Target::Substitute(_) | Target::Nothing => {
@@ -531,19 +433,13 @@ impl<'s> Pass<'_, 's> {
     }
 
     fn name(&self, symbol: &Sym) -> &'static [u8] {
-        self.dynamic
-            .strings
-            .get(u64::from(symbol.st_name))
-            .unwrap_or_default()
+        self.dynamic.strings.get(u64::from(symbol.st_name)).unwrap_or_default()
     }
 
     fn overflow(&self, relocation: &Rela) -> Reason {
         let symbol = self.symbol(relocation).ok().flatten();
         let name = symbol.map_or(&b""[..], |(_, symbol)| self.name(&symbol));
-        Reason::Overflow {
-            kind: kind::kind(relocation),
-            name: Text::new(name).unwrap_or(Text::empty()),
-        }
+        Reason::Overflow { kind: kind::kind(relocation), name: Text::new(name).unwrap_or(Text::empty()) }
     }
 }
 
@@ -557,11 +453,7 @@ pub fn close_text(object: &Object, pages: Pages) -> Result<(), Reason> {
     protect_text(object, pages, map::protection)
 }
 
-fn protect_text(
-    object: &Object,
-    pages: Pages,
-    protection: impl Fn(u32) -> u32,
-) -> Result<(), Reason> {
+fn protect_text(object: &Object, pages: Pages, protection: impl Fn(u32) -> u32) -> Result<(), Reason> {
     for load in segments::loads(object.mapping.headers).filter(|load| load.p_flags & PF_W == 0) {
         let start = pages.down(object.address(load.p_vaddr));
         let end = pages.up(object.address(load.p_vaddr.wrapping_add(load.p_memsz)));

@@ -64,12 +64,7 @@ pub struct Search<'a> {
 const CACHE: &core::ffi::CStr = c"/etc/ld.so.cache";
 const MULTIARCH: &core::ffi::CStr = c"/lib/x86_64-linux-gnu";
 /// Default directories of Debian and its relatives.
-const DEFAULTS_MULTIARCH: [&[u8]; 4] = [
-    b"/lib/x86_64-linux-gnu",
-    b"/usr/lib/x86_64-linux-gnu",
-    b"/lib",
-    b"/usr/lib",
-];
+const DEFAULTS_MULTIARCH: [&[u8]; 4] = [b"/lib/x86_64-linux-gnu", b"/usr/lib/x86_64-linux-gnu", b"/lib", b"/usr/lib"];
 /// Default directories of the others.
 const DEFAULTS_LIB64: [&[u8]; 4] = [b"/lib64", b"/usr/lib64", b"/lib", b"/usr/lib"];
 
@@ -81,9 +76,7 @@ struct MappedCache {
 impl MappedCache {
     fn open() -> Option<MappedCache> {
         let file = File::open(CACHE).ok()?;
-        let length = usize::try_from(file.status().ok()?.size)
-            .ok()
-            .filter(|&length| length != 0)?;
+        let length = usize::try_from(file.status().ok()?.size).ok().filter(|&length| length != 0)?;
         let start = memory::map_file(0, length, memory::READ, file.descriptor(), 0).ok()?;
         Some(MappedCache { start, length })
     }
@@ -125,19 +118,12 @@ impl<'a> Search<'a> {
     }
 
     /// Opens the file for `name` as `from` asks for it.
-    pub fn find(
-        &mut self,
-        objects: &ObjectSet,
-        from: ObjectIndex,
-        name: &[u8],
-    ) -> Result<Candidate, Reason> {
+    pub fn find(&mut self, objects: &ObjectSet, from: ObjectIndex, name: &[u8]) -> Result<Candidate, Reason> {
         if name.contains(&b'/') {
             return self.open_path(objects.get(from), name);
         }
         let mut trail = Trail::default();
-        let found = self
-            .search(objects, from, name, &mut trail)
-            .map_err(Refusal::reason)?;
+        let found = self.search(objects, from, name, &mut trail).map_err(Refusal::reason)?;
         found.ok_or(match trail.foreign {
             Some(error) => Reason::Header(error),
             None => Reason::Open(Errno::NOENT),
@@ -162,15 +148,9 @@ impl<'a> Search<'a> {
                 if let Some(found) = self.search_own(objects, index, r_path, name, trail)? {
                     return Ok(Some(found));
                 }
-                next = objects
-                    .get(index)
-                    .and_then(|object| object.requester)
-                    .filter(|&older| older < index);
+                next = objects.get(index).and_then(|object| object.requester).filter(|&older| older < index);
             }
-            if !saw_program
-                && let Some(found) =
-                    self.search_own(objects, ObjectIndex(0), r_path, name, trail)?
-            {
+            if !saw_program && let Some(found) = self.search_own(objects, ObjectIndex(0), r_path, name, trail)? {
                 return Ok(Some(found));
             }
         }
@@ -178,9 +158,7 @@ impl<'a> Search<'a> {
         if let Some(found) = self.search_list(&list, name, trail)? {
             return Ok(Some(found));
         }
-        if has_run_path
-            && let Some(found) = self.search_own(objects, from, run_path, name, trail)?
-        {
+        if has_run_path && let Some(found) = self.search_own(objects, from, run_path, name, trail)? {
             return Ok(Some(found));
         }
         let no_defaults = asking
@@ -198,10 +176,7 @@ impl<'a> Search<'a> {
 
     /// A name with a slash: no search, only tokens.
     fn open_path(&mut self, from: Option<&Object>, name: &[u8]) -> Result<Candidate, Reason> {
-        let path = self
-            .expand(from, name)?
-            .filter(|path| !path.is_empty())
-            .ok_or(Reason::EmptyExpansion)?;
+        let path = self.expand(from, name)?.filter(|path| !path.is_empty()).ok_or(Reason::EmptyExpansion)?;
         if self.settings.trust == Trust::Secure && path.first() != Some(&b'/') {
             return Err(Reason::Open(Errno::NOENT));
         }
@@ -231,10 +206,7 @@ impl<'a> Search<'a> {
                 self.run_paths.len() - 1
             }
         };
-        let list = self
-            .run_paths
-            .get(position)
-            .map_or(&[][..], |(_, list)| list);
+        let list = self.run_paths.get(position).map_or(&[][..], |(_, list)| list);
         let list = clone_list(list)?;
         self.search_list(&list, name, trail)
     }
@@ -247,10 +219,7 @@ impl<'a> Search<'a> {
     ) -> Result<Option<Candidate>, Refusal> {
         for &directory in list {
             let levels = &self.levels;
-            match self
-                .directories
-                .search(directory, name, &|| levels.get_or_init(processor::levels))
-            {
+            match self.directories.search(directory, name, &|| levels.get_or_init(processor::levels)) {
                 Step::Found(candidate) if self.is_ourselves(&candidate) => {}
                 Step::Found(candidate) => return Ok(Some(candidate)),
                 Step::Next(foreign) => trail.foreign = trail.foreign.or(foreign),
@@ -278,10 +247,7 @@ impl<'a> Search<'a> {
         let levels = &self.levels;
         let priority = |wanted: &[u8]| {
             let levels: &'static [Level] = levels.get_or_init(processor::levels);
-            levels
-                .iter()
-                .position(|level| level.name().as_bytes() == wanted)
-                .map(|place| place as u32)
+            levels.iter().position(|level| level.name().as_bytes() == wanted).map(|place| place as u32)
         };
         let Some(path) = cache.lookup(name, priority) else {
             return Ok(None);
@@ -308,23 +274,15 @@ impl<'a> Search<'a> {
 
     fn is_below_default(&self, path: &[u8]) -> bool {
         let directory = directory_of(path);
-        self.default_names()
-            .iter()
-            .any(|&default| directory == default)
+        self.default_names().iter().any(|&default| directory == default)
     }
 
     fn default_names(&self) -> &'static [&'static [u8]; 4] {
-        if self.is_multiarch() {
-            &DEFAULTS_MULTIARCH
-        } else {
-            &DEFAULTS_LIB64
-        }
+        if self.is_multiarch() { &DEFAULTS_MULTIARCH } else { &DEFAULTS_LIB64 }
     }
 
     fn is_multiarch(&self) -> bool {
-        *self
-            .multiarch
-            .get_or_init(|| file::status(MULTIARCH).is_ok_and(|status| status.is_directory()))
+        *self.multiarch.get_or_init(|| file::status(MULTIARCH).is_ok_and(|status| status.is_directory()))
     }
 
     fn library_path(&mut self, objects: &ObjectSet) -> Result<Vec<DirectoryId>, OutOfMemory> {
@@ -375,11 +333,7 @@ impl<'a> Search<'a> {
     }
 
     /// Replaces the tokens of a text that `owner` holds; None if one has no value.
-    pub fn expand(
-        &self,
-        owner: Option<&Object>,
-        text: &[u8],
-    ) -> Result<Option<Vec<u8>>, OutOfMemory> {
+    pub fn expand(&self, owner: Option<&Object>, text: &[u8]) -> Result<Option<Vec<u8>>, OutOfMemory> {
         let mut origin = Vec::new();
         let mut known = false;
         if self.settings.trust == Trust::Full
@@ -388,25 +342,14 @@ impl<'a> Search<'a> {
         {
             known = origin_of(owner, &mut origin)?;
         }
-        let library: &[u8] = if text.contains(&b'$') && self.is_multiarch() {
-            b"lib/x86_64-linux-gnu"
-        } else {
-            b"lib64"
-        };
-        let values = Tokens {
-            origin: known.then_some(&origin),
-            library,
-            platform: self.settings.platform,
-        };
+        let library: &[u8] =
+            if text.contains(&b'$') && self.is_multiarch() { b"lib/x86_64-linux-gnu" } else { b"lib64" };
+        let values = Tokens { origin: known.then_some(&origin), library, platform: self.settings.platform };
         tokens::expand(text, &values)
     }
 
     /// The directories that a library with no path of its own would be looked for in, for people to read.
-    pub fn describe(
-        &mut self,
-        objects: &ObjectSet,
-        mut show: impl FnMut(&[u8], &str),
-    ) -> Result<(), OutOfMemory> {
+    pub fn describe(&mut self, objects: &ObjectSet, mut show: impl FnMut(&[u8], &str)) -> Result<(), OutOfMemory> {
         for id in self.library_path(objects)? {
             show(self.directories.path(id), "LD_LIBRARY_PATH");
         }
@@ -438,11 +381,7 @@ fn clone_list(list: &[DirectoryId]) -> Result<Vec<DirectoryId>, OutOfMemory> {
 
 /// The absolute directory of an object; false if it cannot be known.
 fn origin_of(object: &Object, origin: &mut Vec<u8>) -> Result<bool, OutOfMemory> {
-    let path = if object.real_path.is_empty() {
-        &object.path
-    } else {
-        &object.real_path
-    };
+    let path = if object.real_path.is_empty() { &object.path } else { &object.real_path };
     if path.is_empty() {
         return program_origin(origin);
     }

@@ -30,8 +30,7 @@ impl Module {
     /// # Safety
     /// `thread_pointer` must be that of a static block laid out by this plan, and the image must be mapped.
     pub unsafe fn initialise(&self, thread_pointer: usize) {
-        let block =
-            core::ptr::with_exposed_provenance_mut::<u8>(thread_pointer.wrapping_sub(self.offset));
+        let block = core::ptr::with_exposed_provenance_mut::<u8>(thread_pointer.wrapping_sub(self.offset));
         let image = core::ptr::with_exposed_provenance::<u8>(self.image);
         let (filled, size) = (self.segment.filesz as usize, self.segment.memsz as usize);
         // SAFETY: the block holds memsz bytes, of which the image gives the first filesz; digestion checked that
@@ -88,27 +87,14 @@ impl TlsPlan {
             own: 0,
         };
         for (index, object) in objects.iter() {
-            let Some(segment) = object
-                .mapping
-                .layout
-                .tls
-                .filter(|segment| segment.memsz != 0)
-            else {
+            let Some(segment) = object.mapping.layout.tls.filter(|segment| segment.memsz != 0) else {
                 continue;
             };
             let Some(offset) = plan.place(&segment) else {
                 return Ok(None);
             };
             let image = object.address(segment.vaddr);
-            try_push(
-                &mut plan.modules,
-                Module {
-                    object: index,
-                    offset,
-                    image,
-                    segment,
-                },
-            )?;
+            try_push(&mut plan.modules, Module { object: index, offset, image, segment })?;
             if let Some(id) = plan.ids.get_mut(index.position()) {
                 *id = plan.modules.len() as u32;
             }
@@ -124,9 +110,7 @@ impl TlsPlan {
         // The block's address must be congruent to p_vaddr modulo p_align: address = TP - offset with TP aligned.
         let misalignment = (segment.vaddr as usize) & (alignment - 1);
         let least = self.used.checked_add(size)?.checked_add(misalignment)?;
-        let offset = least
-            .checked_next_multiple_of(alignment)?
-            .checked_sub(misalignment)?;
+        let offset = least.checked_next_multiple_of(alignment)?.checked_sub(misalignment)?;
         self.used = offset;
         self.alignment = self.alignment.max(alignment);
         isize::try_from(offset).ok()?;
@@ -138,18 +122,12 @@ impl TlsPlan {
             self.extra = Some(self.place_area(area)?);
         }
         self.own = self.place_area(extra.own)?;
-        self.size = self
-            .used
-            .checked_add(extra.surplus)?
-            .checked_next_multiple_of(self.alignment)?;
+        self.size = self.used.checked_add(extra.surplus)?.checked_next_multiple_of(self.alignment)?;
         isize::try_from(self.size).ok().map(drop)
     }
 
     fn place_area(&mut self, (size, alignment): (usize, usize)) -> Option<usize> {
-        self.used = self
-            .used
-            .checked_add(size)?
-            .checked_next_multiple_of(alignment.max(1))?;
+        self.used = self.used.checked_add(size)?.checked_next_multiple_of(alignment.max(1))?;
         self.alignment = self.alignment.max(alignment);
         Some(self.used)
     }
@@ -175,15 +153,7 @@ mod tests {
     use super::*;
 
     fn plan() -> TlsPlan {
-        TlsPlan {
-            modules: Vec::new(),
-            ids: Vec::new(),
-            used: 0,
-            size: 0,
-            alignment: 64,
-            extra: None,
-            own: 0,
-        }
+        TlsPlan { modules: Vec::new(), ids: Vec::new(), used: 0, size: 0, alignment: 64, extra: None, own: 0 }
     }
 
     #[test]
@@ -200,14 +170,7 @@ mod tests {
         let mut plan = plan();
         let mut below = 0;
         for (vaddr, memsz, align) in shapes {
-            let offset = plan
-                .place(&Tls {
-                    vaddr,
-                    filesz: 0,
-                    memsz,
-                    align,
-                })
-                .unwrap();
+            let offset = plan.place(&Tls { vaddr, filesz: 0, memsz, align }).unwrap();
             assert!(offset >= below + memsz as usize, "overlap");
             let address = 0x7000_0000_0000_usize - offset;
             assert_eq!(address as u64 % align, vaddr % align, "{vaddr:#x} {align}");
@@ -218,42 +181,15 @@ mod tests {
 
     #[test]
     fn impossible_sizes_are_refused() {
-        assert_eq!(
-            plan().place(&Tls {
-                vaddr: 0,
-                filesz: 0,
-                memsz: u64::MAX - 5,
-                align: 64
-            }),
-            None
-        );
-        assert_eq!(
-            plan().place(&Tls {
-                vaddr: 0,
-                filesz: 0,
-                memsz: 1 << 63,
-                align: 64
-            }),
-            None
-        );
+        assert_eq!(plan().place(&Tls { vaddr: 0, filesz: 0, memsz: u64::MAX - 5, align: 64 }), None);
+        assert_eq!(plan().place(&Tls { vaddr: 0, filesz: 0, memsz: 1 << 63, align: 64 }), None);
     }
 
     #[test]
     fn the_areas_and_the_surplus_come_last() {
         let mut plan = plan();
-        plan.place(&Tls {
-            vaddr: 0,
-            filesz: 0,
-            memsz: 10,
-            align: 8,
-        })
-        .unwrap();
-        plan.finish(Extra {
-            area: Some((32, 32)),
-            own: (64, 64),
-            surplus: 1664,
-        })
-        .unwrap();
+        plan.place(&Tls { vaddr: 0, filesz: 0, memsz: 10, align: 8 }).unwrap();
+        plan.finish(Extra { area: Some((32, 32)), own: (64, 64), surplus: 1664 }).unwrap();
         assert_eq!(plan.extra, Some(64));
         assert_eq!(plan.own, 128);
         assert_eq!(plan.size, 1792);

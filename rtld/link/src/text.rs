@@ -14,14 +14,9 @@ impl Text {
     pub fn join(parts: &[&[u8]]) -> Result<Text, OutOfMemory> {
         let mut bytes = Vec::new();
         let length = parts.iter().map(|part| part.len()).sum::<usize>();
-        bytes
-            .try_reserve_exact(length.saturating_add(1))
-            .map_err(|_| OutOfMemory)?;
+        bytes.try_reserve_exact(length.saturating_add(1)).map_err(|_| OutOfMemory)?;
         for part in parts {
-            let end = part
-                .iter()
-                .position(|&byte| byte == 0)
-                .unwrap_or(part.len());
+            let end = part.iter().position(|&byte| byte == 0).unwrap_or(part.len());
             try_extend(&mut bytes, part.get(..end).unwrap_or_default())?;
             if end < part.len() {
                 break;
@@ -54,6 +49,11 @@ impl Text {
     /// As a C string.
     pub fn as_c_str(&self) -> &CStr {
         CStr::from_bytes_until_nul(&self.0).unwrap_or_default()
+    }
+
+    /// Gives the text up to the process, for as long as it lives.
+    pub fn leak(self) -> &'static CStr {
+        CStr::from_bytes_until_nul(self.0.leak()).unwrap_or_default()
     }
 
     /// Whether there is no byte before the NUL.

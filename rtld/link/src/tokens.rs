@@ -22,18 +22,13 @@ enum Token {
     Platform,
 }
 
-const NAMES: [(&[u8], Token); 3] = [
-    (b"ORIGIN", Token::Origin),
-    (b"LIB", Token::Library),
-    (b"PLATFORM", Token::Platform),
-];
+const NAMES: [(&[u8], Token); 3] =
+    [(b"ORIGIN", Token::Origin), (b"LIB", Token::Library), (b"PLATFORM", Token::Platform)];
 
 /// Whether a text asks for `$ORIGIN`, whose value costs a system call to find.
 pub fn uses_origin(text: &[u8]) -> bool {
     text.iter().enumerate().any(|(at, &byte)| {
-        byte == b'$'
-            && token_at(text.get(at..).unwrap_or_default())
-                .is_some_and(|(token, _)| token == Token::Origin)
+        byte == b'$' && token_at(text.get(at..).unwrap_or_default()).is_some_and(|(token, _)| token == Token::Origin)
     })
 }
 
@@ -75,9 +70,7 @@ fn token_at(text: &[u8]) -> Option<(Token, usize)> {
         if braced {
             return (after.first() == Some(&b'}')).then_some((token, start + known.len() + 1));
         }
-        let goes_on = after
-            .first()
-            .is_some_and(|&byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        let goes_on = after.first().is_some_and(|&byte| byte.is_ascii_alphanumeric() || byte == b'_');
         (!goes_on).then_some((token, start + known.len()))
     })
 }
@@ -87,14 +80,8 @@ mod tests {
     use super::*;
 
     fn expanded(text: &str) -> Option<String> {
-        let tokens = Tokens {
-            origin: Some(b"/o"),
-            library: b"lib/x",
-            platform: None,
-        };
-        expand(text.as_bytes(), &tokens)
-            .unwrap()
-            .map(|bytes| String::from_utf8(bytes).unwrap())
+        let tokens = Tokens { origin: Some(b"/o"), library: b"lib/x", platform: None };
+        expand(text.as_bytes(), &tokens).unwrap().map(|bytes| String::from_utf8(bytes).unwrap())
     }
 
     #[test]

@@ -35,37 +35,26 @@ const RELR_MARK: &[u8] = b"GLIBC_ABI_DT_RELR";
 pub fn check(objects: &ObjectSet, first: ObjectIndex) -> Result<Vec<Finding>, OutOfMemory> {
     let mut findings = Vec::new();
     for (requester, object) in objects.iter().skip(first.position()) {
-        let Some(dynamic) = object
-            .dynamic
-            .as_ref()
-            .filter(|_| object.role != Role::Vdso)
-        else {
+        let Some(dynamic) = object.dynamic.as_ref().filter(|_| object.role != Role::Vdso) else {
             continue;
         };
         for need in dynamic.versions.needs() {
             let Some(provider) = objects.called(need.file) else {
                 continue;
             };
-            let Some(defined) = objects
-                .get(provider)
-                .and_then(|object| object.dynamic.as_ref())
-            else {
+            let Some(defined) = objects.get(provider).and_then(|object| object.dynamic.as_ref()) else {
                 continue;
             };
             for wanted in need.versions() {
-                let finding = |kind| Finding {
-                    kind,
-                    provider,
-                    version: wanted.name,
-                    requester,
-                };
+                let finding = |kind| Finding { kind, provider, version: wanted.name, requester };
                 if !defined.versions.has_definitions() {
                     try_push(&mut findings, finding(FindingKind::NoInformation))?;
                     break;
                 }
-                let is_defined = defined.versions.definitions().any(|definition| {
-                    definition.hash == wanted.hash && definition.name == wanted.name
-                });
+                let is_defined = defined
+                    .versions
+                    .definitions()
+                    .any(|definition| definition.hash == wanted.hash && definition.name == wanted.name);
                 if !is_defined && !wanted.is_weak() && wanted.name != RELR_MARK {
                     try_push(&mut findings, finding(FindingKind::NotFound))?;
                 }

@@ -28,14 +28,8 @@ pub unsafe fn bind(
         return Ok(0);
     };
     let fail = |reason: Reason| reason.of(object.path.as_bytes());
-    let missing = Reason::RelocationType {
-        kind: kind::R_X86_64_JUMP_SLOT,
-        offset: slot as u64,
-    };
-    let relocation = object
-        .dynamic
-        .as_ref()
-        .and_then(|dynamic| dynamic.plt_relocations.get(slot));
+    let missing = Reason::RelocationType { kind: kind::R_X86_64_JUMP_SLOT, offset: slot as u64 };
+    let relocation = object.dynamic.as_ref().and_then(|dynamic| dynamic.plt_relocations.get(slot));
     let relocation = relocation.ok_or_else(|| fail(missing))?;
     find_and_store(world, index, object, &relocation, call_resolver).map_err(fail)
 }
@@ -49,22 +43,9 @@ fn find_and_store(
 ) -> Result<usize, Reason> {
     let offset = relocation.r_offset;
     let number = kind::symbol(relocation);
-    let own = object
-        .dynamic
-        .as_ref()
-        .and_then(|dynamic| dynamic.symbols.get(number));
-    let own = own.ok_or(Reason::SymbolIndex {
-        symbol: number,
-        offset,
-    })?;
-    let target = relocate::target(
-        &world.resolver(),
-        &world.substitutes,
-        index,
-        number,
-        &own,
-        Purpose::Call,
-    )?;
+    let own = object.dynamic.as_ref().and_then(|dynamic| dynamic.symbols.get(number));
+    let own = own.ok_or(Reason::SymbolIndex { symbol: number, offset })?;
+    let target = relocate::target(&world.resolver(), &world.substitutes, index, number, &own, Purpose::Call)?;
     let address = match target {
         Target::Definition(definition) if definition.is_indirect() => {
             let resolver = definition.address();
@@ -73,14 +54,8 @@ fn find_and_store(
             }
             let result = call_resolver(resolver);
             if result != 0 && !is_executable(&world.objects, result) {
-                let name = object
-                    .dynamic
-                    .as_ref()
-                    .and_then(|dynamic| dynamic.strings.get(u64::from(own.st_name)));
-                return Err(Reason::ResolverResult {
-                    name: Text::new(name.unwrap_or_default())?,
-                    result,
-                });
+                let name = object.dynamic.as_ref().and_then(|dynamic| dynamic.strings.get(u64::from(own.st_name)));
+                return Err(Reason::ResolverResult { name: Text::new(name.unwrap_or_default())?, result });
             }
             result
         }
@@ -88,10 +63,7 @@ fn find_and_store(
         Target::Substitute(address) => address,
         Target::Nothing => 0,
     };
-    let missing = Reason::RelocationTarget {
-        kind: kind::R_X86_64_JUMP_SLOT,
-        offset,
-    };
+    let missing = Reason::RelocationTarget { kind: kind::R_X86_64_JUMP_SLOT, offset };
     let place = Places::new(object, false)?.at(offset, 8).ok_or(missing)?;
     place.store(address as u64);
     Ok(address)

@@ -7,8 +7,7 @@
 pub unsafe fn initialiser(function: usize, count: usize, values: usize, environment: usize) {
     let pointer = core::ptr::with_exposed_provenance::<()>(function);
     // SAFETY: the caller vouches for the address; the psABI's calling convention is C's.
-    let function =
-        unsafe { core::mem::transmute::<*const (), extern "C" fn(usize, usize, usize)>(pointer) };
+    let function = unsafe { core::mem::transmute::<*const (), extern "C" fn(usize, usize, usize)>(pointer) };
     function(count, values, environment);
 }
 

@@ -19,11 +19,7 @@ pub struct FoundObject {
 pub fn find_object(world: &World, address: usize) -> Option<FoundObject> {
     let index: ObjectIndex = world.object_at(address)?;
     let object = world.objects.get(index)?;
-    let eh_frame = object
-        .mapping
-        .layout
-        .eh_frame_header
-        .map_or(0, |vaddr| object.address(vaddr));
+    let eh_frame = object.mapping.layout.eh_frame_header.map_or(0, |vaddr| object.address(vaddr));
     Some(FoundObject {
         flags: 0,
         map_start: object.mapping.start,

@@ -15,28 +15,19 @@ const NO_FUNCTIONS: [usize; 2] = [0, usize::MAX];
 /// # Safety
 /// All objects must be relocated and the main thread complete.
 pub unsafe fn run_initialisers(world: &World) {
-    let first = world
-        .init_order
-        .iter()
-        .take_while(|&&index| rtld_link::init_order::is_first(&world.objects, index))
-        .count();
+    let first =
+        world.init_order.iter().take_while(|&&index| rtld_link::init_order::is_first(&world.objects, index)).count();
     for position in 0..world.init_order.len() {
         if position == first
             && let Some(program) = world.objects.get(ObjectIndex(0))
         {
-            let array = program
-                .dynamic
-                .as_ref()
-                .and_then(|dynamic| dynamic.preinit_array);
+            let array = program.dynamic.as_ref().and_then(|dynamic| dynamic.preinit_array);
             // SAFETY: the caller's promise.
             unsafe { run_array(world, program, array) };
         }
         // Counted before it runs: an initialiser that ends the process is finalised like the others.
         world.initialised.store(position + 1, Ordering::Release);
-        let object = world
-            .init_order
-            .get(position)
-            .and_then(|&index| world.objects.get(index));
+        let object = world.init_order.get(position).and_then(|&index| world.objects.get(index));
         if let Some(object) = object.filter(|object| object.role == Role::Library) {
             // SAFETY: the caller's promise.
             unsafe { run_object(world, object) };
@@ -49,11 +40,7 @@ unsafe fn run_object(world: &World, object: &Object) {
         return;
     };
     if let Some(init) = dynamic.init {
-        let Arguments {
-            count,
-            values,
-            environment,
-        } = world.arguments;
+        let Arguments { count, values, environment } = world.arguments;
         // SAFETY: digestion checked that DT_INIT is in an executable segment.
         unsafe { call::initialiser(object.address(init), count, values, environment) };
     }
@@ -62,11 +49,7 @@ unsafe fn run_object(world: &World, object: &Object) {
 }
 
 unsafe fn run_array(world: &World, object: &Object, array: Option<Range>) {
-    let Arguments {
-        count,
-        values,
-        environment,
-    } = world.arguments;
+    let Arguments { count, values, environment } = world.arguments;
     let Some(array) = array else { return };
     let Some(functions) = object.image().table::<u64>(array.start, array.size / 8) else {
         return;
@@ -83,27 +66,17 @@ unsafe fn run_array(world: &World, object: &Object, array: Option<Range>) {
 pub fn run_finalisers(world: &World) {
     loop {
         let take = |count: usize| count.checked_sub(1);
-        let Ok(count) = world
-            .initialised
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, take)
-        else {
+        let Ok(count) = world.initialised.fetch_update(Ordering::AcqRel, Ordering::Acquire, take) else {
             return;
         };
-        let object = world
-            .init_order
-            .get(count.wrapping_sub(1))
-            .and_then(|&index| world.objects.get(index));
-        let Some(object) =
-            object.filter(|object| matches!(object.role, Role::Library | Role::Program))
-        else {
+        let object = world.init_order.get(count.wrapping_sub(1)).and_then(|&index| world.objects.get(index));
+        let Some(object) = object.filter(|object| matches!(object.role, Role::Library | Role::Program)) else {
             continue;
         };
         let Some(dynamic) = &object.dynamic else {
             continue;
         };
-        let array = dynamic
-            .fini_array
-            .and_then(|array| object.image().table::<u64>(array.start, array.size / 8));
+        let array = dynamic.fini_array.and_then(|array| object.image().table::<u64>(array.start, array.size / 8));
         let functions = array.unwrap_or_default();
         for position in (0..functions.len()).rev() {
             let function = functions.get(position).unwrap_or(0) as usize;

@@ -44,11 +44,7 @@ pub fn nearest_symbol(object: &Object, address: usize) -> Option<(u32, Sym)> {
 pub fn describe(world: &World, address: usize) -> Option<(ObjectIndex, Information)> {
     let index = world.object_at(address)?;
     let object = world.objects.get(index)?;
-    let name = if index.position() == 0 {
-        world.program_name
-    } else {
-        object.path.as_c_str()
-    };
+    let name = if index.position() == 0 { world.program_name } else { object.path.as_c_str() };
     let mut information = Information {
         file_name: name.as_ptr().expose_provenance(),
         file_base: object.mapping.start,

@@ -80,9 +80,7 @@ pub unsafe fn initialise(world: &World, control: usize) -> Option<()> {
         vector.set(module, UNALLOCATED).ok()?;
     }
     for (position, module) in world.tls.modules().iter().enumerate() {
-        vector
-            .set(position + 1, control.wrapping_sub(module.offset))
-            .ok()?;
+        vector.set(position + 1, control.wrapping_sub(module.offset)).ok()?;
         // SAFETY: the block lies below the control block by the plan.
         unsafe { module.initialise(control) };
     }
@@ -106,11 +104,7 @@ pub fn static_size(world: &World) -> usize {
 }
 
 fn block_layout(world: &World) -> Option<Layout> {
-    Layout::from_size_align(
-        static_size(world).checked_add(world.tls.alignment)?,
-        world.tls.alignment,
-    )
-    .ok()
+    Layout::from_size_align(static_size(world).checked_add(world.tls.alignment)?, world.tls.alignment).ok()
 }
 
 /// Memory for static blocks and a descriptor; gives the address of the control block.
@@ -140,8 +134,7 @@ pub unsafe fn release(world: &World, control: usize, block: bool) {
     if let Some(vector) = unsafe { vector_of(control) }
         && let Some(layout) = vector_layout(vector.capacity())
     {
-        let memory =
-            core::ptr::with_exposed_provenance_mut::<u8>(vector.address().wrapping_sub(16));
+        let memory = core::ptr::with_exposed_provenance_mut::<u8>(vector.address().wrapping_sub(16));
         // SAFETY: allocated by attach with this layout, and the thread that used it has ended.
         unsafe { dealloc(memory, layout) };
         let word = core::ptr::with_exposed_provenance_mut::<usize>(control.wrapping_add(VECTOR));
@@ -149,8 +142,7 @@ pub unsafe fn release(world: &World, control: usize, block: bool) {
         unsafe { word.write(0) };
     }
     if block && let Some(layout) = block_layout(world) {
-        let memory =
-            core::ptr::with_exposed_provenance_mut::<u8>(control.wrapping_sub(world.tls.size));
+        let memory = core::ptr::with_exposed_provenance_mut::<u8>(control.wrapping_sub(world.tls.size));
         // SAFETY: allocated by allocate_block with this layout.
         unsafe { dealloc(memory, layout) };
     }
@@ -168,10 +160,7 @@ pub unsafe fn block(module: usize) -> Option<usize> {
     if module > vector.capacity() {
         return None;
     }
-    vector
-        .get(module)
-        .ok()
-        .filter(|&block| block != UNALLOCATED)
+    vector.get(module).ok().filter(|&block| block != UNALLOCATED)
 }
 
 /// The address of a thread-local variable in the calling thread.

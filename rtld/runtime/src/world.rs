@@ -42,10 +42,7 @@ pub struct SubstituteTable(pub [usize; substitutes::COUNT]);
 impl Substitutes for SubstituteTable {
     fn substitute(&self, _: &Definition<'_>, name: &[u8], hash: u32) -> Option<usize> {
         let substitute = Substitute::from_name(name, hash)?;
-        self.0
-            .get(substitute as usize)
-            .copied()
-            .filter(|&address| address != 0)
+        self.0.get(substitute as usize).copied().filter(|&address| address != 0)
     }
 }
 
@@ -81,18 +78,12 @@ pub struct World {
 impl World {
     /// Symbol lookup as the start-up objects do it.
     pub fn resolver(&self) -> Resolver<'_> {
-        Resolver {
-            objects: &self.objects,
-            global: &self.global,
-        }
+        Resolver { objects: &self.objects, global: &self.global }
     }
 
     /// The handle of an object; null for one that is not there.
     pub fn handle(&self, index: ObjectIndex) -> *mut Handle {
-        self.handles
-            .get(index.position())
-            .copied()
-            .unwrap_or(core::ptr::null_mut())
+        self.handles.get(index.position()).copied().unwrap_or(core::ptr::null_mut())
     }
 
     /// The object with a code or data address.
@@ -105,17 +96,10 @@ impl World {
 pub fn make_handles(objects: &ObjectSet) -> Result<Vec<*mut Handle>, OutOfMemory> {
     let mut handles: Vec<*mut Handle> = Vec::new();
     for (index, object) in objects.iter() {
-        let mut handle = try_box(Handle {
-            link_map: LinkMap::new(),
-            index,
-        })?;
+        let mut handle = try_box(Handle { link_map: LinkMap::new(), index })?;
         handle.link_map.address = object.mapping.bias;
         handle.link_map.name = object.path.as_c_str().as_ptr().cast();
-        let dynamic = object
-            .mapping
-            .layout
-            .dynamic
-            .map_or(0, |range| object.address(range.start));
+        let dynamic = object.mapping.layout.dynamic.map_or(0, |range| object.address(range.start));
         handle.link_map.dynamic = core::ptr::with_exposed_provenance(dynamic);
         let previous = handles.last().copied().unwrap_or(core::ptr::null_mut());
         handle.link_map.previous = previous.cast();

@@ -95,10 +95,7 @@ impl AuxVector {
 
     /// The value of the first entry with `key`.
     pub fn get(self, key: usize) -> Option<usize> {
-        (0..self.count)
-            .filter_map(|index| self.entry(index))
-            .find(|entry| entry.key == key)
-            .map(|entry| entry.value)
+        (0..self.count).filter_map(|index| self.entry(index)).find(|entry| entry.key == key).map(|entry| entry.value)
     }
 
     /// Changes the value of each entry with `key`; tells whether there was one.

@@ -17,9 +17,5 @@ pub(crate) unsafe fn call(number: u32, arguments: [usize; 6]) -> Result<usize, E
         asm!("syscall", inlateout("rax") number as isize => result, in("rdi") a, in("rsi") b, in("rdx") c,
              in("r10") d, in("r8") e, in("r9") f, lateout("rcx") _, lateout("r11") _, options(nostack));
     }
-    if (-4095..0).contains(&result) {
-        Err(Errno::from_result(result))
-    } else {
-        Ok(result as usize)
-    }
+    if (-4095..0).contains(&result) { Err(Errno::from_result(result)) } else { Ok(result as usize) }
 }

@@ -46,12 +46,7 @@ impl File {
         let flags = (kernel::O_RDONLY | kernel::O_CLOEXEC) as usize;
         let directory = kernel::AT_FDCWD as isize as usize;
         // SAFETY: the path is a C string; openat writes no memory of ours.
-        let descriptor = unsafe {
-            call(
-                kernel::__NR_openat,
-                [directory, path.as_ptr() as usize, flags, 0, 0, 0],
-            )
-        }?;
+        let descriptor = unsafe { call(kernel::__NR_openat, [directory, path.as_ptr() as usize, flags, 0, 0, 0]) }?;
         Ok(File(descriptor as i32))
     }
 
@@ -64,20 +59,10 @@ impl File {
     pub fn status(&self) -> Result<Status, Errno> {
         let mut raw = MaybeUninit::<kernel::stat>::uninit();
         // SAFETY: the buffer has the size of the kernel's structure.
-        unsafe {
-            call(
-                kernel::__NR_fstat,
-                [self.0 as usize, raw.as_mut_ptr() as usize, 0, 0, 0, 0],
-            )
-        }?;
+        unsafe { call(kernel::__NR_fstat, [self.0 as usize, raw.as_mut_ptr() as usize, 0, 0, 0, 0]) }?;
         // SAFETY: fstat succeeded, so it filled the structure.
         let raw = unsafe { raw.assume_init() };
-        Ok(Status {
-            device: raw.st_dev,
-            inode: raw.st_ino,
-            size: raw.st_size as u64,
-            mode: raw.st_mode,
-        })
+        Ok(Status { device: raw.st_dev, inode: raw.st_ino, size: raw.st_size as u64, mode: raw.st_mode })
     }
 
     /// pread(2) until `buffer` is full or the file ends; returns the bytes read.
@@ -85,14 +70,7 @@ impl File {
         let mut done = 0;
         while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
             let position = offset.wrapping_add(done as u64) as usize;
-            let arguments = [
-                self.0 as usize,
-                rest.as_mut_ptr() as usize,
-                rest.len(),
-                position,
-                0,
-                0,
-            ];
+            let arguments = [self.0 as usize, rest.as_mut_ptr() as usize, rest.len(), position, 0, 0];
             // SAFETY: the kernel writes at most rest.len() bytes into rest.
             match unsafe { call(kernel::__NR_pread64, arguments) } {
                 Ok(0) => break,
@@ -106,14 +84,7 @@ impl File {
 
     /// read(2) at the file's own position until `buffer` is full or the file ends.
     pub fn read(&self, buffer: &mut [u8]) -> Result<usize, Errno> {
-        let arguments = [
-            self.0 as usize,
-            buffer.as_mut_ptr() as usize,
-            buffer.len(),
-            0,
-            0,
-            0,
-        ];
+        let arguments = [self.0 as usize, buffer.as_mut_ptr() as usize, buffer.len(), 0, 0, 0];
         loop {
             // SAFETY: the kernel writes at most buffer.len() bytes into buffer.
             match unsafe { call(kernel::__NR_read, arguments) } {
@@ -141,45 +112,18 @@ pub fn is_readable(path: &CStr) -> bool {
 pub fn status(path: &CStr) -> Result<Status, Errno> {
     let mut raw = MaybeUninit::<kernel::stat>::uninit();
     // SAFETY: the path is a C string and the buffer has the size of the kernel's structure.
-    unsafe {
-        call(
-            kernel::__NR_stat,
-            [
-                path.as_ptr() as usize,
-                raw.as_mut_ptr() as usize,
-                0,
-                0,
-                0,
-                0,
-            ],
-        )
-    }?;
+    unsafe { call(kernel::__NR_stat, [path.as_ptr() as usize, raw.as_mut_ptr() as usize, 0, 0, 0, 0]) }?;
     // SAFETY: stat succeeded, so it filled the structure.
     let raw = unsafe { raw.assume_init() };
-    Ok(Status {
-        device: raw.st_dev,
-        inode: raw.st_ino,
-        size: raw.st_size as u64,
-        mode: raw.st_mode,
-    })
+    Ok(Status { device: raw.st_dev, inode: raw.st_ino, size: raw.st_size as u64, mode: raw.st_mode })
 }
 
 /// readlink(2); the part of `buffer` that was filled. A target of the buffer's full length counts as too long.
 pub fn read_link<'a>(path: &CStr, buffer: &'a mut [u8]) -> Result<&'a [u8], Errno> {
-    let arguments = [
-        path.as_ptr() as usize,
-        buffer.as_mut_ptr() as usize,
-        buffer.len(),
-        0,
-        0,
-        0,
-    ];
+    let arguments = [path.as_ptr() as usize, buffer.as_mut_ptr() as usize, buffer.len(), 0, 0, 0];
     // SAFETY: the path is a C string; the kernel writes at most buffer.len() bytes.
     let length = unsafe { call(kernel::__NR_readlink, arguments) }?;
-    buffer
-        .get(..length)
-        .filter(|_| length < buffer.len())
-        .ok_or(Errno::INVAL)
+    buffer.get(..length).filter(|_| length < buffer.len()).ok_or(Errno::INVAL)
 }
 
 /// getcwd(2) without its terminating NUL.
@@ -193,14 +137,7 @@ pub fn working_directory(buffer: &mut [u8]) -> Result<&[u8], Errno> {
 /// Writes all of `bytes` to a descriptor; gives up silently when it cannot (there is nobody to tell).
 pub fn write_all(descriptor: i32, mut bytes: &[u8]) {
     while !bytes.is_empty() {
-        let arguments = [
-            descriptor as usize,
-            bytes.as_ptr() as usize,
-            bytes.len(),
-            0,
-            0,
-            0,
-        ];
+        let arguments = [descriptor as usize, bytes.as_ptr() as usize, bytes.len(), 0, 0, 0];
         // SAFETY: the kernel reads bytes.len() bytes from bytes.
         match unsafe { call(kernel::__NR_write, arguments) } {
             Ok(count) => bytes = bytes.get(count..).unwrap_or_default(),

@@ -20,9 +20,7 @@ impl Futex {
 
     /// Takes the lock if it is free.
     pub fn try_acquire(&self) -> bool {
-        self.0
-            .compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed)
-            .is_ok()
+        self.0.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
     /// Takes the lock, sleeping while another thread holds it.
@@ -40,30 +38,13 @@ impl Futex {
         if self.0.swap(FREE, Ordering::Release) == CONTENDED {
             let operation = (kernel::FUTEX_WAKE | kernel::FUTEX_PRIVATE_FLAG) as usize;
             // SAFETY: the word lives as long as self; FUTEX_WAKE writes nothing.
-            let _ = unsafe {
-                call(
-                    kernel::__NR_futex,
-                    [self.0.as_ptr() as usize, operation, 1, 0, 0, 0],
-                )
-            };
+            let _ = unsafe { call(kernel::__NR_futex, [self.0.as_ptr() as usize, operation, 1, 0, 0, 0]) };
         }
     }
 
     fn wait(&self, expected: u32) {
         let operation = (kernel::FUTEX_WAIT | kernel::FUTEX_PRIVATE_FLAG) as usize;
         // SAFETY: the word lives as long as self; FUTEX_WAIT reads it. Any return means: look again.
-        let _ = unsafe {
-            call(
-                kernel::__NR_futex,
-                [
-                    self.0.as_ptr() as usize,
-                    operation,
-                    expected as usize,
-                    0,
-                    0,
-                    0,
-                ],
-            )
-        };
+        let _ = unsafe { call(kernel::__NR_futex, [self.0.as_ptr() as usize, operation, expected as usize, 0, 0, 0]) };
     }
 }

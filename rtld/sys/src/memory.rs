@@ -21,51 +21,23 @@ const NO_FILE: usize = usize::MAX;
 pub fn map_anonymous(length: usize, protection: u32) -> Result<usize, Errno> {
     let flags = (kernel::MAP_PRIVATE | kernel::MAP_ANONYMOUS) as usize;
     // SAFETY: the kernel picks an unused range.
-    unsafe {
-        call(
-            kernel::__NR_mmap,
-            [0, length, protection as usize, flags, NO_FILE, 0],
-        )
-    }
+    unsafe { call(kernel::__NR_mmap, [0, length, protection as usize, flags, NO_FILE, 0]) }
 }
 
 /// Maps part of a file privately anywhere (`hint` 0), or near `hint`.
-pub fn map_file(
-    hint: usize,
-    length: usize,
-    protection: u32,
-    descriptor: i32,
-    offset: u64,
-) -> Result<usize, Errno> {
+pub fn map_file(hint: usize, length: usize, protection: u32, descriptor: i32, offset: u64) -> Result<usize, Errno> {
     let flags = kernel::MAP_PRIVATE as usize;
-    let arguments = [
-        hint,
-        length,
-        protection as usize,
-        flags,
-        descriptor as usize,
-        offset as usize,
-    ];
+    let arguments = [hint, length, protection as usize, flags, descriptor as usize, offset as usize];
     // SAFETY: without MAP_FIXED the kernel picks an unused range.
     unsafe { call(kernel::__NR_mmap, arguments) }
 }
 
 /// Reserves address space without access; with `exact`, at that address or not at all.
 pub fn reserve(length: usize, exact: Option<usize>) -> Result<usize, Errno> {
-    let exactly = if exact.is_some() {
-        kernel::MAP_FIXED_NOREPLACE
-    } else {
-        0
-    };
-    let flags =
-        (kernel::MAP_PRIVATE | kernel::MAP_ANONYMOUS | kernel::MAP_NORESERVE | exactly) as usize;
+    let exactly = if exact.is_some() { kernel::MAP_FIXED_NOREPLACE } else { 0 };
+    let flags = (kernel::MAP_PRIVATE | kernel::MAP_ANONYMOUS | kernel::MAP_NORESERVE | exactly) as usize;
     // SAFETY: nothing that exists is replaced.
-    let address = unsafe {
-        call(
-            kernel::__NR_mmap,
-            [exact.unwrap_or(0), length, 0, flags, NO_FILE, 0],
-        )
-    }?;
+    let address = unsafe { call(kernel::__NR_mmap, [exact.unwrap_or(0), length, 0, flags, NO_FILE, 0]) }?;
     match exact {
         // A kernel that does not know MAP_FIXED_NOREPLACE takes the address as a hint.
         Some(wanted) if wanted != address => {
@@ -89,14 +61,7 @@ pub unsafe fn map_file_over(
     offset: u64,
 ) -> Result<(), Errno> {
     let flags = (kernel::MAP_PRIVATE | kernel::MAP_FIXED) as usize;
-    let arguments = [
-        address,
-        length,
-        protection as usize,
-        flags,
-        descriptor as usize,
-        offset as usize,
-    ];
+    let arguments = [address, length, protection as usize, flags, descriptor as usize, offset as usize];
     // SAFETY: the caller owns the range.
     unsafe { call(kernel::__NR_mmap, arguments) }.map(drop)
 }
@@ -105,20 +70,10 @@ pub unsafe fn map_file_over(
 ///
 /// # Safety
 /// The range must belong to the caller, with nothing in it that is still used.
-pub unsafe fn map_anonymous_over(
-    address: usize,
-    length: usize,
-    protection: u32,
-) -> Result<(), Errno> {
+pub unsafe fn map_anonymous_over(address: usize, length: usize, protection: u32) -> Result<(), Errno> {
     let flags = (kernel::MAP_PRIVATE | kernel::MAP_ANONYMOUS | kernel::MAP_FIXED) as usize;
     // SAFETY: the caller owns the range.
-    unsafe {
-        call(
-            kernel::__NR_mmap,
-            [address, length, protection as usize, flags, NO_FILE, 0],
-        )
-    }
-    .map(drop)
+    unsafe { call(kernel::__NR_mmap, [address, length, protection as usize, flags, NO_FILE, 0]) }.map(drop)
 }
 
 /// Changes the protection of a range.
@@ -127,13 +82,7 @@ pub unsafe fn map_anonymous_over(
 /// No code may rely on the access that is taken away.
 pub unsafe fn protect(address: usize, length: usize, protection: u32) -> Result<(), Errno> {
     // SAFETY: the caller answers for the users of the range.
-    unsafe {
-        call(
-            kernel::__NR_mprotect,
-            [address, length, protection as usize, 0, 0, 0],
-        )
-    }
-    .map(drop)
+    unsafe { call(kernel::__NR_mprotect, [address, length, protection as usize, 0, 0, 0]) }.map(drop)
 }
 
 /// Unmaps a range.

@@ -34,14 +34,7 @@ pub fn id() -> i32 {
 
 /// Sets the calling thread's name (the kernel keeps 15 bytes), as exec(2) does for a program.
 pub fn set_name(name: &CStr) -> Result<(), Errno> {
-    let arguments = [
-        option::PR_SET_NAME as usize,
-        name.as_ptr() as usize,
-        0,
-        0,
-        0,
-        0,
-    ];
+    let arguments = [option::PR_SET_NAME as usize, name.as_ptr() as usize, 0, 0, 0, 0];
     // SAFETY: the kernel reads a C string.
     unsafe { call(kernel::__NR_prctl, arguments) }.map(drop)
 }

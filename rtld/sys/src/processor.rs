@@ -44,10 +44,7 @@ pub fn levels() -> &'static [Level] {
         None => return &[],
         Some(level) => level,
     };
-    let from = LEVELS
-        .iter()
-        .position(|&level| level == reached)
-        .unwrap_or(LEVELS.len());
+    let from = LEVELS.iter().position(|&level| level == reached).unwrap_or(LEVELS.len());
     LEVELS.get(from..).unwrap_or_default()
 }
 
@@ -62,11 +59,7 @@ fn highest() -> Option<Level> {
     }
     // OSXSAVE (leaf 1 ECX bit 27) is set, so XGETBV exists.
     let state = enabled_state();
-    let leaf_7 = if __cpuid(0).eax >= 7 {
-        __cpuid_count(7, 0).ebx
-    } else {
-        0
-    };
+    let leaf_7 = if __cpuid(0).eax >= 7 { __cpuid_count(7, 0).ebx } else { 0 };
     if leaf_7 & LEAF_7_EBX_V3 != LEAF_7_EBX_V3 || state & STATE_AVX != STATE_AVX {
         return Some(Level::V2);
     }
@@ -93,8 +86,7 @@ mod tests {
     #[test]
     fn agrees_with_the_standard_library() {
         let v3 = std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("bmi2");
-        let v4 =
-            std::is_x86_feature_detected!("avx512bw") && std::is_x86_feature_detected!("avx512vl");
+        let v4 = std::is_x86_feature_detected!("avx512bw") && std::is_x86_feature_detected!("avx512vl");
         assert_eq!(levels().contains(&Level::V3), v3);
         assert_eq!(levels().contains(&Level::V4), v4);
         assert!(!v3 || levels().contains(&Level::V2));

@@ -26,9 +26,7 @@ pub unsafe fn set_pointer(address: usize) -> Result<(), Errno> {
 pub unsafe fn pointer() -> usize {
     let pointer: usize;
     // SAFETY: reads the word at fs:0, which the caller promises to exist.
-    unsafe {
-        asm!("mov {}, fs:[0]", out(reg) pointer, options(nostack, readonly, preserves_flags))
-    };
+    unsafe { asm!("mov {}, fs:[0]", out(reg) pointer, options(nostack, readonly, preserves_flags)) };
     pointer
 }
 

@@ -79,63 +79,28 @@ pub enum DynamicError {
 impl fmt::Display for DynamicError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            DynamicError::Unreadable => {
-                formatter.write_str("dynamic section is not inside any loaded segment")
-            }
+            DynamicError::Unreadable => formatter.write_str("dynamic section is not inside any loaded segment"),
             DynamicError::NotTerminated => formatter.write_str("dynamic section is not terminated"),
             DynamicError::Outside { tag, value } => {
-                write!(
-                    formatter,
-                    "{} {value:#x} is not inside any loaded segment",
-                    tag::name(tag)
-                )
+                write!(formatter, "{} {value:#x} is not inside any loaded segment", tag::name(tag))
             }
             DynamicError::NotExecutable { tag, value } => {
-                write!(
-                    formatter,
-                    "{} {value:#x} is not inside an executable segment",
-                    tag::name(tag)
-                )
+                write!(formatter, "{} {value:#x} is not inside an executable segment", tag::name(tag))
             }
             DynamicError::NotWritable { tag, value } => {
-                write!(
-                    formatter,
-                    "{} {value:#x} is not inside a writable segment",
-                    tag::name(tag)
-                )
+                write!(formatter, "{} {value:#x} is not inside a writable segment", tag::name(tag))
             }
-            DynamicError::EntrySize {
-                tag,
-                value,
-                expected,
-            } => {
-                write!(
-                    formatter,
-                    "{} is {value}, expected {expected}",
-                    tag::name(tag)
-                )
+            DynamicError::EntrySize { tag, value, expected } => {
+                write!(formatter, "{} is {value}, expected {expected}", tag::name(tag))
             }
             DynamicError::TableSize { tag, value, entry } => {
-                write!(
-                    formatter,
-                    "{} is {value}, not a multiple of {entry}",
-                    tag::name(tag)
-                )
+                write!(formatter, "{} is {value}, not a multiple of {entry}", tag::name(tag))
             }
             DynamicError::Missing { tag, needed_by } => {
-                write!(
-                    formatter,
-                    "{} without {}",
-                    tag::name(needed_by),
-                    tag::name(tag)
-                )
+                write!(formatter, "{} without {}", tag::name(needed_by), tag::name(tag))
             }
             DynamicError::Name { tag, value } => {
-                write!(
-                    formatter,
-                    "{} name {value:#x} is not inside the string table",
-                    tag::name(tag)
-                )
+                write!(formatter, "{} name {value:#x} is not inside the string table", tag::name(tag))
             }
             DynamicError::Rel => formatter.write_str("DT_REL relocations are not used on x86-64"),
             DynamicError::PltRelocationType(kind) => {

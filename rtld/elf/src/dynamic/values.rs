@@ -48,24 +48,9 @@ impl Values {
     /// One pass over the entries; `start` is the virtual address of the first.
     pub(super) fn collect(entries: Table<'_, Dyn>, start: u64) -> Result<Values, DynamicError> {
         let mut values = Values::default();
-        for (
-            index,
-            Dyn {
-                d_tag: tag,
-                d_val: value,
-            },
-        ) in entries.iter().enumerate()
-        {
+        for (index, Dyn { d_tag: tag, d_val: value }) in entries.iter().enumerate() {
             let expect = |expected: u64| {
-                if value == expected {
-                    Ok(())
-                } else {
-                    Err(DynamicError::EntrySize {
-                        tag,
-                        value,
-                        expected,
-                    })
-                }
+                if value == expected { Ok(()) } else { Err(DynamicError::EntrySize { tag, value, expected }) }
             };
             match tag {
                 DT_STRTAB => values.string_table = Some(value),
@@ -121,15 +106,9 @@ impl Values {
         let Some(value) = self.string_table else {
             return Ok(StringTable::empty());
         };
-        let missing = DynamicError::Missing {
-            tag: DT_STRSZ,
-            needed_by: DT_STRTAB,
-        };
+        let missing = DynamicError::Missing { tag: DT_STRSZ, needed_by: DT_STRTAB };
         let size = self.string_table_size.ok_or(missing)?;
-        image.strings(value, size).ok_or(DynamicError::Outside {
-            tag: DT_STRTAB,
-            value,
-        })
+        image.strings(value, size).ok_or(DynamicError::Outside { tag: DT_STRTAB, value })
     }
 
     /// DT_RELA and DT_JMPREL as two tables without common entries.
@@ -140,10 +119,8 @@ impl Values {
         if self.rel_size != 0 {
             return Err(DynamicError::Rel);
         }
-        let relocations: Table<'a, Rela> =
-            table(image, DT_RELA, self.rela, DT_RELASZ, self.rela_size)?;
-        let plt: Table<'a, Rela> =
-            table(image, DT_JMPREL, self.jmprel, DT_PLTRELSZ, self.jmprel_size)?;
+        let relocations: Table<'a, Rela> = table(image, DT_RELA, self.rela, DT_RELASZ, self.rela_size)?;
+        let plt: Table<'a, Rela> = table(image, DT_JMPREL, self.jmprel, DT_PLTRELSZ, self.jmprel_size)?;
         // Some linkers count the PLT's relocations, at the end, among the others too.
         let end = |start: Option<u64>, size: u64| start.map(|start| start.wrapping_add(size));
         if end(self.rela, self.rela_size) == end(self.jmprel, self.jmprel_size)
@@ -168,33 +145,17 @@ impl Values {
         };
         let symbols = match self.symbol_versions {
             None => Table::empty(),
-            Some(value) => image
-                .table_to_end::<u16>(value)
-                .ok_or(DynamicError::Outside {
-                    tag: DT_VERSYM,
-                    value,
-                })?,
+            Some(value) => image.table_to_end::<u16>(value).ok_or(DynamicError::Outside { tag: DT_VERSYM, value })?,
         };
-        let definitions = bytes(
-            DT_VERDEF,
-            self.version_definitions,
-            self.version_definition_count,
-        )?;
+        let definitions = bytes(DT_VERDEF, self.version_definitions, self.version_definition_count)?;
         let needs = bytes(DT_VERNEED, self.version_needs, self.version_need_count)?;
         Versions::new(strings, symbols, definitions, needs).map_err(DynamicError::Version)
     }
 
-    pub(super) fn plt_got(
-        &self,
-        image: &Image<'_>,
-        is_used: bool,
-    ) -> Result<Option<u64>, DynamicError> {
+    pub(super) fn plt_got(&self, image: &Image<'_>, is_used: bool) -> Result<Option<u64>, DynamicError> {
         match self.plt_got {
             Some(value) if image.contains(value, 24, PF_W) => Ok(Some(value)),
-            Some(value) if is_used => Err(DynamicError::NotWritable {
-                tag: DT_PLTGOT,
-                value,
-            }),
+            Some(value) if is_used => Err(DynamicError::NotWritable { tag: DT_PLTGOT, value }),
             _ => Ok(None),
         }
     }
@@ -210,25 +171,12 @@ pub(super) fn table<'a, T: Pod>(
 ) -> Result<Table<'a, T>, DynamicError> {
     let entry = size_of::<T>() as u64;
     let Some(value) = vaddr else {
-        return if size == 0 {
-            Ok(Table::empty())
-        } else {
-            Err(DynamicError::Missing {
-                tag,
-                needed_by: size_tag,
-            })
-        };
+        return if size == 0 { Ok(Table::empty()) } else { Err(DynamicError::Missing { tag, needed_by: size_tag }) };
     };
     if !size.is_multiple_of(entry) {
-        return Err(DynamicError::TableSize {
-            tag: size_tag,
-            value: size,
-            entry,
-        });
+        return Err(DynamicError::TableSize { tag: size_tag, value: size, entry });
     }
-    image
-        .table(value, size / entry)
-        .ok_or(DynamicError::Outside { tag, value })
+    image.table(value, size / entry).ok_or(DynamicError::Outside { tag, value })
 }
 
 /// An array of function pointers, where it lies.
@@ -240,17 +188,11 @@ pub(super) fn array(
     size: u64,
 ) -> Result<Option<Range>, DynamicError> {
     let pointers: Table<'_, u64> = table(image, tag, vaddr, size_tag, size)?;
-    Ok(vaddr
-        .filter(|_| !pointers.is_empty())
-        .map(|start| Range { start, size }))
+    Ok(vaddr.filter(|_| !pointers.is_empty()).map(|start| Range { start, size }))
 }
 
 /// A function's virtual address; 0 stands for none.
-pub(super) fn function(
-    image: &Image<'_>,
-    tag: u64,
-    vaddr: Option<u64>,
-) -> Result<Option<u64>, DynamicError> {
+pub(super) fn function(image: &Image<'_>, tag: u64, vaddr: Option<u64>) -> Result<Option<u64>, DynamicError> {
     match vaddr {
         None | Some(0) => Ok(None),
         Some(value) if image.contains(value, 1, PF_X) => Ok(Some(value)),

@@ -20,9 +20,7 @@ impl<'a> Iterator for Definitions<'a> {
     fn next(&mut self) -> Option<Definition<'a>> {
         self.left = self.left.checked_sub(1)?;
         let record: DefinitionRecord = self.bytes.read(self.place)?;
-        let name: DefinitionName = self
-            .bytes
-            .read(self.place.checked_add(record.vd_aux as usize)?)?;
+        let name: DefinitionName = self.bytes.read(self.place.checked_add(record.vd_aux as usize)?)?;
         self.place = self.place.checked_add(record.vd_next as usize)?;
         Some(Definition {
             name: self.strings.get(name.vda_name.into())?,
@@ -55,10 +53,7 @@ impl<'a> Iterator for Needs<'a> {
             left: record.vn_cnt.into(),
         };
         self.place = self.place.checked_add(record.vn_next as usize)?;
-        Some(Need {
-            file: self.strings.get(record.vn_file.into())?,
-            versions,
-        })
+        Some(Need { file: self.strings.get(record.vn_file.into())?, versions })
     }
 }
 

@@ -16,42 +16,23 @@ const LDCONFIG: &str = "/sbin/ldconfig";
 /// A cache of the system's libraries and of those in `directories`, in one of ldconfig's forms: "new", "old", "compat".
 fn by_ldconfig(scratch: &Scratch, form: &str, directories: &[PathBuf]) -> Vec<u8> {
     let (config, cache) = (scratch.0.join("conf"), scratch.0.join(form));
-    let lines: String = directories
-        .iter()
-        .map(|directory| format!("{}\n", directory.display()))
-        .collect();
+    let lines: String = directories.iter().map(|directory| format!("{}\n", directory.display())).collect();
     fs::write(&config, lines + "include /etc/ld.so.conf\n").unwrap();
-    let output = Command::new(LDCONFIG)
-        .arg("-X")
-        .arg("-f")
-        .arg(&config)
-        .arg("-C")
-        .arg(&cache)
-        .args(["-c", form])
-        .output();
+    let output =
+        Command::new(LDCONFIG).arg("-X").arg("-f").arg(&config).arg("-C").arg(&cache).args(["-c", form]).output();
     let output = output.expect("ldconfig runs");
-    assert!(
-        output.status.success(),
-        "ldconfig: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "ldconfig: {}", String::from_utf8_lossy(&output.stderr));
     fs::read(cache).unwrap()
 }
 
 /// What `ldconfig -p` says of a cache: soname and path of each entry for this machine.
 fn printed(scratch: &Scratch, form: &str) -> Vec<(String, String)> {
-    let output = Command::new(LDCONFIG)
-        .arg("-p")
-        .arg("-C")
-        .arg(scratch.0.join(form))
-        .output()
-        .unwrap();
+    let output = Command::new(LDCONFIG).arg("-p").arg("-C").arg(scratch.0.join(form)).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let entry = |line: &str| {
         let (head, path) = line.trim().split_once(" => ")?;
         let (soname, kind) = head.split_once(" (")?;
-        kind.starts_with("libc6,x86-64")
-            .then(|| (soname.to_owned(), path.to_owned()))
+        kind.starts_with("libc6,x86-64").then(|| (soname.to_owned(), path.to_owned()))
     };
     text.lines().filter_map(entry).collect()
 }
@@ -63,45 +44,21 @@ fn each_entry_of_ldconfig_is_found_in_each_form() {
         let bytes = by_ldconfig(&scratch, form, &[]);
         let cache = Cache::parse(&bytes).unwrap_or_else(|| panic!("{form} is a cache"));
         let printed = printed(&scratch, form);
-        assert!(
-            printed.len() > 100,
-            "ldconfig printed {} entries",
-            printed.len()
-        );
+        assert!(printed.len() > 100, "ldconfig printed {} entries", printed.len());
         let entries: Vec<_> = cache.iter().collect();
         assert_eq!(entries.len(), printed.len(), "{form}");
         for (soname, path) in &printed {
-            assert!(
-                entries.contains(&(soname.as_bytes(), path.as_bytes())),
-                "{form}: {soname}"
-            );
+            assert!(entries.contains(&(soname.as_bytes(), path.as_bytes())), "{form}: {soname}");
             let first = printed.iter().find(|(name, _)| name == soname).unwrap();
-            let found = cache
-                .lookup(soname.as_bytes(), |_| None)
-                .map(String::from_utf8_lossy);
+            let found = cache.lookup(soname.as_bytes(), |_| None).map(String::from_utf8_lossy);
             assert_eq!(found.as_deref(), Some(first.1.as_str()), "{form}: {soname}");
         }
-        for absent in [
-            "libc.so.6.1",
-            "",
-            "a",
-            "zzz",
-            "libc.so.",
-            "libc.so.0000000000000000000007",
-        ] {
-            assert_eq!(
-                cache.lookup(absent.as_bytes(), |_| None),
-                None,
-                "{form}: {absent}"
-            );
+        for absent in ["libc.so.6.1", "", "a", "zzz", "libc.so.", "libc.so.0000000000000000000007"] {
+            assert_eq!(cache.lookup(absent.as_bytes(), |_| None), None, "{form}: {absent}");
         }
         // The order of the file is the order that is searched.
         for two in entries.windows(2) {
-            assert_ne!(
-                compare(two[0].0, two[1].0),
-                Ordering::Less,
-                "{form}: {two:?}"
-            );
+            assert_ne!(compare(two[0].0, two[1].0), Ordering::Less, "{form}: {two:?}");
         }
     }
 }
@@ -119,34 +76,15 @@ fn the_best_hardware_directory_wins() {
         let bytes = by_ldconfig(&scratch, form, std::slice::from_ref(&base));
         let cache = Cache::parse(&bytes).unwrap();
         let found = |enabled: &[&str]| {
-            let priority = |name: &[u8]| {
-                enabled
-                    .iter()
-                    .position(|enabled| enabled.as_bytes() == name)
-                    .map(|place| place as u32)
-            };
+            let priority =
+                |name: &[u8]| enabled.iter().position(|enabled| enabled.as_bytes() == name).map(|place| place as u32);
             let path = cache.lookup(b"libm.so.6", priority).unwrap();
-            String::from_utf8(path.to_vec())
-                .unwrap()
-                .strip_prefix(base.to_str().unwrap())
-                .map(str::to_owned)
+            String::from_utf8(path.to_vec()).unwrap().strip_prefix(base.to_str().unwrap()).map(str::to_owned)
         };
         let text = |path: &str| Some(path.to_owned());
-        assert_eq!(
-            found(&["x86-64-v3", "x86-64-v2"]),
-            text("/glibc-hwcaps/x86-64-v3/libm.so.6"),
-            "{form}"
-        );
-        assert_eq!(
-            found(&["x86-64-v2", "x86-64-v3"]),
-            text("/glibc-hwcaps/x86-64-v2/libm.so.6"),
-            "{form}"
-        );
-        assert_eq!(
-            found(&["x86-64-v4", "x86-64-v2"]),
-            text("/glibc-hwcaps/x86-64-v2/libm.so.6"),
-            "{form}"
-        );
+        assert_eq!(found(&["x86-64-v3", "x86-64-v2"]), text("/glibc-hwcaps/x86-64-v3/libm.so.6"), "{form}");
+        assert_eq!(found(&["x86-64-v2", "x86-64-v3"]), text("/glibc-hwcaps/x86-64-v2/libm.so.6"), "{form}");
+        assert_eq!(found(&["x86-64-v4", "x86-64-v2"]), text("/glibc-hwcaps/x86-64-v2/libm.so.6"), "{form}");
         assert_eq!(found(&[]), text("/libm.so.6"), "{form}");
     }
 }
@@ -162,23 +100,10 @@ fn new_form(entries: &[(u32, &str, &str, u64)]) -> Vec<u8> {
         let path_at = (strings + text.len()) as u32;
         text.extend_from_slice(path.as_bytes());
         text.push(0);
-        records.extend([
-            *flags,
-            soname_at,
-            path_at,
-            0,
-            *hwcap as u32,
-            (hwcap >> 32) as u32,
-        ]);
+        records.extend([*flags, soname_at, path_at, 0, *hwcap as u32, (hwcap >> 32) as u32]);
     }
     let head = bytes_of(&[entries.len() as u32, text.len() as u32, 2, 0, 0, 0, 0]);
-    [
-        b"glibc-ld.so.cache1.1".as_slice(),
-        &head,
-        &bytes_of(&records),
-        &text,
-    ]
-    .concat()
+    [b"glibc-ld.so.cache1.1".as_slice(), &head, &bytes_of(&records), &text].concat()
 }
 
 #[test]
@@ -195,19 +120,40 @@ fn only_libraries_for_this_machine_count() {
         (0x0303, "lib0.so", "/nowhere", 1 << 62),
     ]);
     let cache = Cache::parse(&bytes).unwrap();
-    let found = |name: &str| {
-        cache
-            .lookup(name.as_bytes(), |_| Some(0))
-            .map(String::from_utf8_lossy)
-    };
+    let found = |name: &str| cache.lookup(name.as_bytes(), |_| Some(0)).map(String::from_utf8_lossy);
     assert_eq!(found("liba.so.1").as_deref(), Some("/right"));
     assert_eq!(found("libb.so.9").as_deref(), Some("/nine"));
     assert_eq!(found("libb.so.10").as_deref(), Some("/ten"));
-    assert_eq!(
-        (found("lib0.so"), found("libb.so.11"), found("libb.so")),
-        (None, None, None)
-    );
+    assert_eq!((found("lib0.so"), found("libb.so.11"), found("libb.so")), (None, None, None));
     assert!(!cache.is_empty());
+}
+
+/// The list of hardware directories is believed only if all of it is what it should be.
+#[test]
+fn damaged_lists_of_hardware_directories() {
+    let mut cache = new_form(&[(0x0303, "liba.so", "/v9", 1 << 62), (0x0303, "liba.so", "/base", 0)]);
+    let name_at = cache.len() as u32;
+    cache.extend_from_slice(b"v9\0");
+    cache.resize(cache.len().next_multiple_of(4), 0);
+    let directory = cache.len();
+    cache[32..36].copy_from_slice(&(directory as u32).to_le_bytes());
+    // Magic, one section: tag, flags, offset, size; the list of one name.
+    let list = directory as u32 + 24;
+    cache.extend_from_slice(&bytes_of(&[0xeaa4_2174u32, 1, 1, 0, list, 4, name_at]));
+    let found = |bytes: &[u8]| {
+        let priority = |name: &[u8]| (name == b"v9").then_some(0);
+        String::from_utf8(Cache::parse(bytes).unwrap().lookup(b"liba.so", priority).unwrap().to_vec()).unwrap()
+    };
+    assert_eq!(found(&cache), "/v9");
+    // Magic; number of sections; tag; offset and size of the list; offset of the name.
+    for (word, value) in
+        [(0, 1), (1, 0), (1, u32::MAX), (2, 0), (4, u32::MAX), (5, 0), (5, u32::MAX), (6, u32::MAX), (6, 48)]
+    {
+        let mut damaged = cache.clone();
+        let place = directory + word * 4;
+        damaged[place..place + 4].copy_from_slice(&u32::to_le_bytes(value));
+        assert_eq!(found(&damaged), "/base", "word {word} = {value:#x}");
+    }
 }
 
 #[test]
@@ -223,15 +169,9 @@ fn damage_gives_no_cache_or_no_entry() {
     };
     assert_eq!(lookup(&good, "liba.so"), Some(Some(b"/a".to_vec())));
     // Too many entries, big-endian, marked invalid.
-    for bytes in [
-        with(20, 3),
-        with(20, u32::MAX),
-        with(28, 3),
-        with(28, 1),
-        b"".to_vec(),
-        good[..47].to_vec(),
-        vec![0; 100],
-    ] {
+    for bytes in
+        [with(20, 3), with(20, u32::MAX), with(28, 3), with(28, 1), b"".to_vec(), good[..47].to_vec(), vec![0; 100]]
+    {
         assert_eq!(lookup(&bytes, "liba.so"), None);
     }
     // Written before the byte order was.
@@ -241,17 +181,11 @@ fn damage_gives_no_cache_or_no_entry() {
         assert_eq!(lookup(&bytes, "libb.so"), Some(None));
         assert_eq!(lookup(&bytes, "liba.so"), Some(Some(b"/a".to_vec())));
     }
-    assert_eq!(
-        lookup(&with(48 + 4, u32::MAX), "liba.so"),
-        Some(Some(b"/a".to_vec()))
-    );
+    assert_eq!(lookup(&with(48 + 4, u32::MAX), "liba.so"), Some(Some(b"/a".to_vec())));
     assert_eq!(lookup(&good[..good.len() - 1], "liba.so"), Some(None));
     // Extensions that are nowhere, not aligned, or not extensions.
     for offset in [1, 2, 48, good.len() as u32, u32::MAX - 3] {
-        assert_eq!(
-            lookup(&with(32, offset), "liba.so"),
-            Some(Some(b"/a".to_vec()))
-        );
+        assert_eq!(lookup(&with(32, offset), "liba.so"), Some(Some(b"/a".to_vec())));
     }
 }
 
@@ -268,16 +202,8 @@ fn numbers_in_names_are_numbers() {
         ("", "", Ordering::Equal),
         ("a\u{e4}", "a", Ordering::Less),
     ] {
-        assert_eq!(
-            compare(left.as_bytes(), right.as_bytes()),
-            order,
-            "{left} {right}"
-        );
-        assert_eq!(
-            compare(right.as_bytes(), left.as_bytes()),
-            order.reverse(),
-            "{right} {left}"
-        );
+        assert_eq!(compare(left.as_bytes(), right.as_bytes()), order, "{left} {right}");
+        assert_eq!(compare(right.as_bytes(), left.as_bytes()), order.reverse(), "{right} {left}");
     }
 }
 

@@ -33,15 +33,8 @@ impl Crafted {
             p_memsz: size,
             ..ProgramHeader::default()
         };
-        let headers = bytes_of(&[
-            load(PF_R | PF_X, 0, 0x1000),
-            load(PF_R | PF_W, 0x1000, 0x2000),
-        ]);
-        Crafted {
-            headers,
-            memory: vec![0; END as usize],
-            entries: Vec::new(),
-        }
+        let headers = bytes_of(&[load(PF_R | PF_X, 0, 0x1000), load(PF_R | PF_W, 0x1000, 0x2000)]);
+        Crafted { headers, memory: vec![0; END as usize], entries: Vec::new() }
     }
 
     /// With one more entry in its dynamic section.
@@ -61,18 +54,14 @@ impl Crafted {
     /// With a string table.
     pub fn strings(self, text: &str) -> Self {
         let size = text.len() as u64;
-        self.put(STRINGS, text.as_bytes())
-            .tag(DT_STRTAB, STRINGS)
-            .tag(DT_STRSZ, size)
+        self.put(STRINGS, text.as_bytes()).tag(DT_STRTAB, STRINGS).tag(DT_STRSZ, size)
     }
 
     /// With a symbol table: name and value of each; number 0 is added.
     pub fn symbols(self, symbols: &[(u32, u64)]) -> Self {
         let words: Vec<u32> = std::iter::once(&(0, 0))
             .chain(symbols)
-            .flat_map(|&(name, value)| {
-                [name, 0x0001_0012, value as u32, (value >> 32) as u32, 0, 0]
-            })
+            .flat_map(|&(name, value)| [name, 0x0001_0012, value as u32, (value >> 32) as u32, 0, 0])
             .collect();
         self.put(SYMBOLS, &words).tag(DT_SYMTAB, SYMBOLS)
     }
@@ -88,10 +77,7 @@ impl Crafted {
         let bytes = bytes_of(&entries);
         let start = DYNAMIC as usize;
         self.memory[start..start + bytes.len()].copy_from_slice(&bytes);
-        Range {
-            start: DYNAMIC,
-            size: bytes.len() as u64,
-        }
+        Range { start: DYNAMIC, size: bytes.len() as u64 }
     }
 
     /// Digests it and hands the result over.
@@ -102,12 +88,7 @@ impl Crafted {
 
     /// Digests it: it must be refused, with this text.
     pub fn refused(self, text: &str) {
-        self.digest(|result| {
-            assert_eq!(
-                result.map(|_| ()).map_err(|error| error.to_string()),
-                Err(text.to_owned())
-            )
-        });
+        self.digest(|result| assert_eq!(result.map(|_| ()).map_err(|error| error.to_string()), Err(text.to_owned())));
     }
 
     /// Digests it: it must be accepted.

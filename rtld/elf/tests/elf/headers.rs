@@ -15,20 +15,14 @@ const VALUES: [u8; 10] = [0, 1, 2, 3, 4, 5, 9, 64, 97, 255];
 /// What ld-linux says of a file: `None` if it starts it.
 fn ld_linux(file: &std::path::Path, bytes: &[u8]) -> Option<String> {
     fs::write(file, bytes).unwrap();
-    let output = Command::new(LD_LINUX)
-        .arg(file)
-        .env("LC_ALL", "C")
-        .output()
-        .expect("ld-linux runs");
+    let output = Command::new(LD_LINUX).arg(file).env("LC_ALL", "C").output().expect("ld-linux runs");
     if output.status.success() {
         return None;
     }
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     let name = file.display();
     let prefix = format!("{name}: error while loading shared libraries: {name}: ");
-    let reason = text
-        .strip_prefix(&prefix)
-        .unwrap_or_else(|| panic!("ld-linux said {text:?}, {:?}", output.status));
+    let reason = text.strip_prefix(&prefix).unwrap_or_else(|| panic!("ld-linux said {text:?}, {:?}", output.status));
     Some(reason.trim_end().to_owned())
 }
 
@@ -40,23 +34,17 @@ fn changed(offset: usize, value: u8) -> Vec<u8> {
 }
 
 fn ours(bytes: &[u8]) -> Option<String> {
-    header::check(bytes, Some(bytes.len() as u64))
-        .err()
-        .map(|error| error.to_string())
+    header::check(bytes, Some(bytes.len() as u64)).err().map(|error| error.to_string())
 }
 
 /// Where each field lies that is compared; e_machine is not: see `machines_are_named`.
-const OFFSETS: [usize; 24] = [
-    0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 16, 17, 20, 21, 23, 34, 38, 39, 54, 55, 0x3a, 0x3e,
-];
+const OFFSETS: [usize; 24] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 16, 17, 20, 21, 23, 34, 38, 39, 54, 55, 0x3a, 0x3e];
 
 #[test]
 fn damaged_headers_are_refused_in_the_words_of_ld_linux() {
     let scratch = Scratch::new("headers");
     let (mut refused, mut differences) = (0, Vec::new());
-    let each = OFFSETS
-        .into_iter()
-        .flat_map(|offset| VALUES.map(|value| (offset, value, changed(offset, value))));
+    let each = OFFSETS.into_iter().flat_map(|offset| VALUES.map(|value| (offset, value, changed(offset, value))));
     // EI_ABIVERSION once more, with EI_OSABI of GNU/Linux.
     let of_gnu = VALUES.map(|value| {
         let mut bytes = changed(7, 3);
@@ -67,9 +55,7 @@ fn damaged_headers_are_refused_in_the_words_of_ld_linux() {
         let (ours, theirs) = (ours(&bytes), ld_linux(&scratch.0.join("file"), &bytes));
         refused += u32::from(theirs.is_some());
         if ours != theirs {
-            differences.push(format!(
-                "byte {offset} = {value}: {ours:?}, ld-linux {theirs:?}"
-            ));
+            differences.push(format!("byte {offset} = {value}: {ours:?}, ld-linux {theirs:?}"));
         }
     }
     assert!(differences.is_empty(), "{}", differences.join("\n"));
@@ -83,19 +69,11 @@ fn short_files_are_refused_in_the_words_of_ld_linux() {
     let whole = fs::read("/usr/bin/true").unwrap();
     for length in [0, 1, 4, 16, 63, 64, 100] {
         let bytes = &whole[..length];
-        assert_eq!(
-            ours(bytes),
-            ld_linux(&scratch.0.join("file"), bytes),
-            "{length} bytes"
-        );
+        assert_eq!(ours(bytes), ld_linux(&scratch.0.join("file"), bytes), "{length} bytes");
     }
     for length in [0, 3, 64, 200] {
         let bytes = vec![b'#'; length];
-        assert_eq!(
-            ours(&bytes),
-            ld_linux(&scratch.0.join("file"), &bytes),
-            "{length} bytes of text"
-        );
+        assert_eq!(ours(&bytes), ld_linux(&scratch.0.join("file"), &bytes), "{length} bytes of text");
     }
 }
 
@@ -123,8 +101,5 @@ fn the_header_of_true_says_where_its_program_headers_are() {
     // An offset near 2^64 is refused even if the size of the file is not known.
     let mut wrapping = bytes.clone();
     wrapping[32..40].copy_from_slice(&(u64::MAX - 8).to_le_bytes());
-    assert_eq!(
-        header::check(&wrapping, None),
-        Err(HeaderError::ProgramHeaderOffset)
-    );
+    assert_eq!(header::check(&wrapping, None), Err(HeaderError::ProgramHeaderOffset));
 }

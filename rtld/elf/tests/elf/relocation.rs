@@ -76,10 +76,7 @@ proptest! {
 
 #[test]
 fn a_table_by_hand() {
-    assert_eq!(
-        decode(&[0x1000, 0b1011, 0x8000_0000_0000_0001]),
-        [0x1000, 0x1008, 0x1018, 0x1008 + 63 * 8 + 62 * 8]
-    );
+    assert_eq!(decode(&[0x1000, 0b1011, 0x8000_0000_0000_0001]), [0x1000, 0x1008, 0x1018, 0x1008 + 63 * 8 + 62 * 8]);
     assert_eq!(decode(&[]), []);
     assert_eq!(decode(&[1, 1, 1]), []);
     assert_eq!(decode(&[u64::MAX]).len(), 63);
@@ -87,15 +84,8 @@ fn a_table_by_hand() {
 
 #[test]
 fn fields_and_names() {
-    let rela = Rela {
-        r_offset: 0,
-        r_info: 0x1234_5678_0000_0025,
-        r_addend: -1,
-    };
-    assert_eq!(
-        (relocation::kind(&rela), relocation::symbol(&rela)),
-        (37, 0x1234_5678)
-    );
+    let rela = Rela { r_offset: 0, r_info: 0x1234_5678_0000_0025, r_addend: -1 };
+    assert_eq!((relocation::kind(&rela), relocation::symbol(&rela)), (37, 0x1234_5678));
     assert_eq!(Name(37).to_string(), "R_X86_64_IRELATIVE");
     assert_eq!(Name(7).to_string(), "R_X86_64_JUMP_SLOT");
     // Only static linkers see this one.

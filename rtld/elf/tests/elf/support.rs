@@ -4,9 +4,7 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rtld_elf::{
-    Dynamic, DynamicError, HeaderError, Image, Layout, ProgramHeader, SegmentError, Table, header,
-};
+use rtld_elf::{Dynamic, DynamicError, HeaderError, Image, Layout, ProgramHeader, SegmentError, Table, header};
 
 /// The page size of x86-64.
 pub const PAGE: u64 = 4096;
@@ -49,25 +47,17 @@ impl LaidOut {
         let header = header::check(file, size).map_err(Refusal::Header)?;
         let headers = program_headers(file, &header);
         let table: Table<'_, ProgramHeader> = Table::from_bytes(&headers);
-        let layout = Layout::new(table, header.program_header_offset, PAGE, size)
-            .map_err(Refusal::Segment)?;
+        let layout = Layout::new(table, header.program_header_offset, PAGE, size).map_err(Refusal::Segment)?;
         if layout.span() > limit {
             return Ok(None);
         }
         let mut buffer = vec![0; layout.span() as usize];
         for load in rtld_elf::segments::loads(table) {
-            let (from, to, length) = (
-                load.p_offset as usize,
-                (load.p_vaddr - layout.lowest) as usize,
-                load.p_filesz as usize,
-            );
+            let (from, to, length) =
+                (load.p_offset as usize, (load.p_vaddr - layout.lowest) as usize, load.p_filesz as usize);
             buffer[to..to + length].copy_from_slice(&file[from..from + length]);
         }
-        Ok(Some(LaidOut {
-            layout,
-            headers,
-            buffer,
-        }))
+        Ok(Some(LaidOut { layout, headers, buffer }))
     }
 
     pub fn headers(&self) -> Table<'_, ProgramHeader> {
@@ -83,9 +73,7 @@ impl LaidOut {
         let Some(range) = self.layout.dynamic else {
             return Ok(None);
         };
-        Dynamic::digest(&self.image(), range)
-            .map(Some)
-            .map_err(Refusal::Dynamic)
+        Dynamic::digest(&self.image(), range).map(Some).map_err(Refusal::Dynamic)
     }
 }
 
@@ -109,10 +97,7 @@ pub fn elf_files(directory: &Path, files: &mut Vec<PathBuf>) {
 fn starts_with_magic(path: &Path) -> bool {
     use std::io::Read;
     let mut magic = [0; 4];
-    fs::File::open(path)
-        .and_then(|mut file| file.read_exact(&mut magic))
-        .is_ok()
-        && magic == *b"\x7fELF"
+    fs::File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok() && magic == *b"\x7fELF"
 }
 
 /// A record as it lies in a file.
@@ -122,14 +107,7 @@ pub trait Record {
 
 impl Record for ProgramHeader {
     fn bytes(&self) -> Vec<u8> {
-        let long = [
-            self.p_offset,
-            self.p_vaddr,
-            self.p_paddr,
-            self.p_filesz,
-            self.p_memsz,
-            self.p_align,
-        ];
+        let long = [self.p_offset, self.p_vaddr, self.p_paddr, self.p_filesz, self.p_memsz, self.p_align];
         [bytes_of(&[self.p_type, self.p_flags]), bytes_of(&long)].concat()
     }
 }
@@ -168,8 +146,7 @@ pub struct Scratch(pub PathBuf);
 
 impl Scratch {
     pub fn new(name: &str) -> Scratch {
-        let directory =
-            std::env::temp_dir().join(format!("rtld-elf-{name}-{}", std::process::id()));
+        let directory = std::env::temp_dir().join(format!("rtld-elf-{name}-{}", std::process::id()));
         fs::create_dir_all(&directory).unwrap();
         Scratch(directory)
     }
