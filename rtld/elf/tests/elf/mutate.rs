@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::fs;
 
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestCaseError, TestRunner};
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 use rtld_elf::relocation::relr_addresses;
 use rtld_elf::{Dynamic, Hash, PF_X, Range};
 
@@ -79,7 +79,9 @@ fn damaged_libraries_are_refused_or_read() {
         prop::sample::select(&VALUES[..]),
         prop::sample::select(&[1usize, 2, 4, 8][..]),
     );
-    let mut runner = TestRunner::new(Config { cases: 400000, failure_persistence: None, ..Config::default() });
+    // The same damage in each run, so that a failure can be looked at again.
+    let config = Config { cases: 4000, failure_persistence: None, ..Config::default() };
+    let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
     let strategy = (0..BASES.len(), prop::collection::vec(change, 1..4));
     let result = runner.run(&strategy, |(which, changes)| {
         let mut file = bases[which].clone();
