@@ -71,12 +71,10 @@ impl fmt::Display for Stranger<'_> {
 /// Descriptor size for a process without a C library: the control block and room for what compilers reach in it.
 const BARE_DESCRIPTOR: usize = 1024;
 
-/// glibc's free static TLS: room for the initial-exec variables of libc and of other libraries in each name space, and
-/// the rest (dl-tls.c: LIBC_IE_TLS 192, OTHER_IE_TLS 144). 1664 bytes by default.
+/// glibc's free static TLS: for each name space, room for the initial-exec variables of a libc and of other libraries
+/// (144 bytes each on x86-64), and the optional rest. 1664 bytes by default.
 fn surplus(settings: &Settings) -> usize {
-    let others = settings.namespaces.saturating_mul(144);
-    let libraries = settings.namespaces.saturating_sub(1).saturating_mul(192);
-    libraries.saturating_add(others).saturating_add(settings.optional_static_tls)
+    settings.namespaces.saturating_mul(2 * 144).saturating_add(settings.optional_static_tls)
 }
 
 fn library_of<'a>(object: &'a Object) -> Option<Library<'a>> {

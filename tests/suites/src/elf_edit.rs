@@ -110,24 +110,15 @@ impl Image {
 
     /// The `width` bytes (1, 2, 4 or 8) at `offset`, as a little-endian number.
     pub fn number(&self, offset: usize, width: usize) -> Result<u64> {
-        let Some(field) = offset
-            .checked_add(width)
-            .and_then(|end| self.bytes.get(offset..end))
-        else {
+        let Some(field) = offset.checked_add(width).and_then(|end| self.bytes.get(offset..end)) else {
             bail!("no {width} bytes at offset {offset:#x}");
         };
-        Ok(field
-            .iter()
-            .rev()
-            .fold(0, |number, &byte| (number << 8) | u64::from(byte)))
+        Ok(field.iter().rev().fold(0, |number, &byte| (number << 8) | u64::from(byte)))
     }
 
     /// Stores `value` in the `width` bytes at `offset`, little-endian; bits that do not fit are dropped.
     pub fn set(&mut self, offset: usize, width: usize, value: u64) -> Result<()> {
-        let Some(field) = offset
-            .checked_add(width)
-            .and_then(|end| self.bytes.get_mut(offset..end))
-        else {
+        let Some(field) = offset.checked_add(width).and_then(|end| self.bytes.get_mut(offset..end)) else {
             bail!("no {width} bytes at offset {offset:#x}");
         };
         for (byte, source) in field.iter_mut().zip(value.to_le_bytes()) {
@@ -140,9 +131,7 @@ impl Image {
     pub fn program_headers(&self) -> Result<Vec<usize>> {
         let first = self.number(32, 8)? as usize;
         let count = self.number(56, 2)? as usize;
-        Ok((0..count)
-            .map(|index| first + index * PROGRAM_HEADER_SIZE)
-            .collect())
+        Ok((0..count).map(|index| first + index * PROGRAM_HEADER_SIZE).collect())
     }
 
     /// File offset of the `skip`-th program header of type `kind`.
@@ -153,10 +142,7 @@ impl Image {
                 found.push(header);
             }
         }
-        found
-            .get(skip)
-            .copied()
-            .with_context(|| format!("no program header {skip} of type {kind}"))
+        found.get(skip).copied().with_context(|| format!("no program header {skip} of type {kind}"))
     }
 
     /// Where in the file the byte with this address lies.
@@ -165,11 +151,8 @@ impl Image {
             if self.number(header, 4)? != u64::from(PT_LOAD) {
                 continue;
             }
-            let (offset, start, size) = (
-                self.number(header + 8, 8)?,
-                self.number(header + 16, 8)?,
-                self.number(header + 32, 8)?,
-            );
+            let (offset, start, size) =
+                (self.number(header + 8, 8)?, self.number(header + 16, 8)?, self.number(header + 32, 8)?);
             if address >= start && address - start < size {
                 return Ok((offset + (address - start)) as usize);
             }
@@ -185,21 +168,14 @@ impl Image {
         (0..size / 16)
             .map(|index| {
                 let offset = start + index * 16;
-                Ok(DynamicEntry {
-                    offset,
-                    tag: self.number(offset, 8)?,
-                    value: self.number(offset + 8, 8)?,
-                })
+                Ok(DynamicEntry { offset, tag: self.number(offset, 8)?, value: self.number(offset + 8, 8)? })
             })
             .collect()
     }
 
     /// The first entry with this tag.
     pub fn dynamic(&self, wanted: u64) -> Result<DynamicEntry> {
-        let found = self
-            .dynamic_entries()?
-            .into_iter()
-            .find(|entry| entry.tag == wanted);
+        let found = self.dynamic_entries()?.into_iter().find(|entry| entry.tag == wanted);
         found.with_context(|| format!("no dynamic entry with tag {wanted:#x}"))
     }
 
@@ -223,14 +199,8 @@ impl Image {
     /// The NUL-terminated string at `offset` in the dynamic string table.
     pub fn string(&self, offset: u64) -> Result<String> {
         let start = self.table(tag::STRTAB)? + offset as usize;
-        let text = self
-            .bytes
-            .get(start..)
-            .context("string offset beyond the file")?;
-        let end = text
-            .iter()
-            .position(|&byte| byte == 0)
-            .context("string without end")?;
+        let text = self.bytes.get(start..).context("string offset beyond the file")?;
+        let end = text.iter().position(|&byte| byte == 0).context("string without end")?;
         Ok(String::from_utf8_lossy(text.get(..end).context("string without end")?).into_owned())
     }
 
@@ -238,9 +208,7 @@ impl Image {
     pub fn symbol_count(&self) -> Result<usize> {
         let symbols = self.table(tag::SYMTAB)?;
         let strings = self.table(tag::STRTAB)?;
-        let size = strings
-            .checked_sub(symbols)
-            .context("string table before symbol table")?;
+        let size = strings.checked_sub(symbols).context("string table before symbol table")?;
         Ok(size / SYMBOL_SIZE)
     }
 

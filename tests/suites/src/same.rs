@@ -17,6 +17,8 @@ pub enum Want<'a> {
     Warns(&'a str, &'a str),
     /// This exit status, nothing on standard output, and exactly this on standard error.
     Says(i32, &'a str),
+    /// Exit status 0, exactly this on standard output, surrounding white space aside, and nothing on standard error.
+    Clean(&'a str),
 }
 
 impl Want<'_> {
@@ -33,18 +35,12 @@ impl Want<'_> {
             Want::Warns(stdout, stderr) => {
                 outcome.status == Status::Exit(0) && text == *stdout && error.contains(stderr)
             }
+            Want::Clean(stdout) => outcome.status == Status::Exit(0) && text == *stdout && error.is_empty(),
             Want::Says(status, stderr) => {
                 outcome.status == Status::Exit(*status) && text.is_empty() && error == *stderr
             }
         };
-        if accepted {
-            Ok(())
-        } else {
-            Err(format!(
-                "expected {self:?}\ngot      {}",
-                outcome.describe()
-            ))
-        }
+        if accepted { Ok(()) } else { Err(format!("expected {self:?}\ngot      {}", outcome.describe())) }
     }
 }
 
@@ -60,20 +56,14 @@ pub fn same(
     for (way, bind) in WAYS {
         let run = configure(Run::new(program)).way(way).bind(bind);
         let reference = configure(Run::new(program)).way(Way::Reference).bind(bind);
-        report.check(
-            format!("{name} ({})", label(way, bind)),
-            compare(context, &run, &reference, want),
-        );
+        report.check(format!("{name} ({})", label(way, bind)), compare(context, &run, &reference, want));
     }
 }
 
 /// One comparison: the reference must be what is wanted, and the run equal to it.
 fn compare(context: &Context, run: &Run, reference: &Run, want: Want) -> Result<(), String> {
-    let reference = reference
-        .output(context)
-        .map_err(|error| format!("ld-linux: {error:#}"))?;
-    want.accepts(&reference)
-        .map_err(|error| format!("ld-linux does not do what this case is about: {error}"))?;
+    let reference = reference.output(context).map_err(|error| format!("ld-linux: {error:#}"))?;
+    want.accepts(&reference).map_err(|error| format!("ld-linux does not do what this case is about: {error}"))?;
     let outcome = run.output(context).map_err(|error| format!("{error:#}"))?;
     outcome.same_as(&reference)
 }
@@ -89,10 +79,8 @@ pub fn written(
 ) {
     for (way, bind) in WAYS {
         let run = configure(Run::new(program)).way(way).bind(bind);
-        let result = run
-            .output(context)
-            .map_err(|error| format!("{error:#}"))
-            .and_then(|outcome| want.accepts(&outcome));
+        let result =
+            run.output(context).map_err(|error| format!("{error:#}")).and_then(|outcome| want.accepts(&outcome));
         report.check(format!("{name} ({})", label(way, bind)), result);
     }
 }

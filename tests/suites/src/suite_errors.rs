@@ -36,31 +36,15 @@ fn library(
         .flag("-Wl,--no-as-needed")
         .flag(format!("-Wl,-soname,{name}"))
         .output(format!("{directory}/d/{name}"));
-    needs
-        .iter()
-        .fold(build, |build, need| build.with(need))
-        .build(context)
+    needs.iter().fold(build, |build, need| build.with(need)).build(context)
 }
 
 /// Builds `errors/SOURCE` as the program of DIRECTORY, whose libraries are found in DIRECTORY/d.
-fn program(
-    context: &Context,
-    source: &str,
-    directory: &str,
-    flags: &[&str],
-    needs: &[&Path],
-) -> Result<PathBuf> {
+fn program(context: &Context, source: &str, directory: &str, flags: &[&str], needs: &[&Path]) -> Result<PathBuf> {
     let build = Build::new(format!("errors/{source}"))
-        .flags(&[
-            "-Wl,--enable-new-dtags,-rpath,$ORIGIN/d",
-            "-Wl,--no-as-needed",
-            "-rdynamic",
-        ])
+        .flags(&["-Wl,--enable-new-dtags,-rpath,$ORIGIN/d", "-Wl,--no-as-needed", "-rdynamic"])
         .flag("-Wl,--unresolved-symbols=ignore-in-shared-libs")
         .flags(flags)
         .output(format!("{directory}/program"));
-    needs
-        .iter()
-        .fold(build, |build, need| build.with(need))
-        .build(context)
+    needs.iter().fold(build, |build, need| build.with(need)).build(context)
 }

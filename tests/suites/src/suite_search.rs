@@ -80,10 +80,6 @@ impl Store {
 
     /// Builds a program that prints the answer of `libw.so`, with these flags.
     pub fn printer(&self, context: &Context, output: &str, flags: &[&str]) -> Result<PathBuf> {
-        Build::new("search/print.c")
-            .flags(flags)
-            .with(self.library(1))
-            .output(output)
-            .build(context)
+        Build::new("search/print.c").flags(flags).with(self.library(1)).output(output).build(context)
     }
 }

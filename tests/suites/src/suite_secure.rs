@@ -94,7 +94,8 @@ impl Place {
         let plain = victim("bin/plain", &runpath).interpreter(&context.loader).build(context)?;
         let user = victim("bin/user", &runpath).interpreter(&context.loader).build(context)?;
         let group = victim("bin/group", &runpath).interpreter(&context.loader).build(context)?;
-        let reference = victim("bin/reference", &runpath).build(context)?;
+        let absolute = format!("-Wl,--enable-new-dtags,-rpath,{}", context.work.join("good").display());
+        let reference = victim("bin/reference", &absolute).build(context)?;
         for (file, mode) in [(&user, 0o4755), (&group, 0o2755), (&reference, 0o4755)] {
             chown(file, Some(0), Some(0))?;
             fs::set_permissions(file, fs::Permissions::from_mode(mode))?;
@@ -248,9 +249,9 @@ fn single(_context: &Context, report: &mut Report, place: &Place) -> Result<()> 
             Err(format!("expected the environment {want:?} and {}\ngot      {}", plain.first(), seen.told()))
         };
         report.check(format!("alone: {entry}"), result);
-        let reference = place.launch(&place.reference, &[entry.clone()])?;
+        let reference = place.launch(&place.reference, std::slice::from_ref(&entry))?;
         let kept = seen.lines("environment");
-        let extra = kept.iter().any(|line| *line == entry) && !reference.lines("environment").contains(&entry);
+        let extra = kept.contains(&entry) && !reference.lines("environment").contains(&entry);
         report.check(
             format!("not handed on where ld-linux does not: {entry}"),
             if extra { Err(seen.told()) } else { Ok(()) },

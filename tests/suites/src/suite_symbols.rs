@@ -27,13 +27,7 @@ pub fn run(context: &Context, report: &mut Report) -> Result<()> {
 const RUNPATH: &str = "-Wl,--enable-new-dtags,-rpath,$ORIGIN/d";
 
 /// Builds `symbols/SOURCE` as `DIRECTORY/d/NAME`, with NAME as its soname.
-fn library(
-    context: &Context,
-    source: &str,
-    directory: &str,
-    name: &str,
-    flags: &[&str],
-) -> Result<PathBuf> {
+fn library(context: &Context, source: &str, directory: &str, name: &str, flags: &[&str]) -> Result<PathBuf> {
     Build::new(format!("symbols/{source}"))
         .shared()
         .flags(flags)
@@ -43,23 +37,10 @@ fn library(
 }
 
 /// Builds `symbols/SOURCE` as the program of `DIRECTORY`, needing these libraries in this order.
-fn program(
-    context: &Context,
-    source: &str,
-    directory: &str,
-    flags: &[&str],
-    libraries: &[&Path],
-) -> Result<PathBuf> {
+fn program(context: &Context, source: &str, directory: &str, flags: &[&str], libraries: &[&Path]) -> Result<PathBuf> {
     let build = Build::new(format!("symbols/{source}"))
-        .flags(&[
-            RUNPATH,
-            "-Wl,--no-as-needed",
-            "-Wl,--unresolved-symbols=ignore-in-shared-libs",
-        ])
+        .flags(&[RUNPATH, "-Wl,--no-as-needed", "-Wl,--unresolved-symbols=ignore-in-shared-libs"])
         .flags(flags)
         .output(format!("{directory}/program"));
-    libraries
-        .iter()
-        .fold(build, |build, library| build.with(library))
-        .build(context)
+    libraries.iter().fold(build, |build, library| build.with(library)).build(context)
 }

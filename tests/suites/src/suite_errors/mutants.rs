@@ -18,46 +18,26 @@ const SEED: u64 = 0x5eed_0f0e_1f00_0001;
 
 /// Runs the mutants.
 pub fn run(context: &Context, report: &mut Report) -> Result<()> {
-    let target = library(
-        context,
-        "target.c",
-        "mutants",
-        "libtarget.so",
-        &["-Wl,--hash-style=both", "-Wl,-z,lazy", "-O1"],
-        &[],
-    )?;
+    let target =
+        library(context, "target.c", "mutants", "libtarget.so", &["-Wl,--hash-style=both", "-Wl,-z,lazy", "-O1"], &[])?;
     let program = program(context, "main.c", "mutants", &[], &[&target])?;
     let good = Image::read(&target)?;
     let fields = fields(&good)?;
-    let seed = std::env::var("RTLD_SEED")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(SEED);
-    report.note(format!(
-        "{MUTANTS} mutants of {} fields, seed {seed}",
-        fields.len()
-    ));
+    let seed = std::env::var("RTLD_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(SEED);
+    report.note(format!("{MUTANTS} mutants of {} fields, seed {seed}", fields.len()));
     let mut random = Random(seed | 1);
     for number in 0..MUTANTS {
         // Every kind of field gets its share, however many fields it has.
         let kinds: Vec<&str> = KINDS.to_vec();
         let kind = kinds.get(number % kinds.len()).copied().unwrap_or("header");
         let of_kind: Vec<&Field> = fields.iter().filter(|field| field.kind == kind).collect();
-        let Some(field) = of_kind.get(random.below(of_kind.len())) else {
-            anyhow::bail!("no field of kind {kind}")
-        };
+        let Some(field) = of_kind.get(random.below(of_kind.len())) else { anyhow::bail!("no field of kind {kind}") };
         let value = random.value(good.number(field.offset, field.width)?, field.width);
         let mut bad = good.clone();
         bad.set(field.offset, field.width, value)?;
         bad.write(&target)?;
-        let name = format!(
-            "mutant {number}: {kind} field at {:#x}, {} bytes, {value:#x}",
-            field.offset, field.width
-        );
-        report.check(
-            name,
-            survives(context, &program).map_err(|error| format!("{error:#}")),
-        );
+        let name = format!("mutant {number}: {kind} field at {:#x}, {} bytes, {value:#x}", field.offset, field.width);
+        report.check(name, survives(context, &program).map_err(|error| format!("{error:#}")));
     }
     good.write(&target)
 }
@@ -77,71 +57,20 @@ struct Field {
 }
 
 /// The kinds of fields, each drawn equally often.
-const KINDS: [&str; 8] = [
-    "header",
-    "program header",
-    "dynamic",
-    "relocation",
-    "symbol",
-    "hash",
-    "version",
-    "string",
-];
+const KINDS: [&str; 8] = ["header", "program header", "dynamic", "relocation", "symbol", "hash", "version", "string"];
 
 /// All fields that a loader reads.
 fn fields(image: &Image) -> Result<Vec<Field>> {
     let mut fields = Vec::new();
     let mut add = |kind, base: usize, layout: &[(usize, usize)]| {
-        fields.extend(layout.iter().map(|&(at, width)| Field {
-            kind,
-            offset: base + at,
-            width,
-        }));
+        fields.extend(layout.iter().map(|&(at, width)| Field { kind, offset: base + at, width }));
     };
-    let header = [
-        (0, 4),
-        (4, 1),
-        (5, 1),
-        (6, 1),
-        (7, 1),
-        (8, 1),
-        (9, 1),
-        (16, 2),
-        (18, 2),
-        (20, 4),
-        (24, 8),
-        (32, 8),
-        (40, 8),
-    ];
+    let header =
+        [(0, 4), (4, 1), (5, 1), (6, 1), (7, 1), (8, 1), (9, 1), (16, 2), (18, 2), (20, 4), (24, 8), (32, 8), (40, 8)];
     add("header", 0, &header);
-    add(
-        "header",
-        0,
-        &[
-            (48, 4),
-            (52, 2),
-            (54, 2),
-            (56, 2),
-            (58, 2),
-            (60, 2),
-            (62, 2),
-        ],
-    );
+    add("header", 0, &[(48, 4), (52, 2), (54, 2), (56, 2), (58, 2), (60, 2), (62, 2)]);
     for base in image.program_headers()? {
-        add(
-            "program header",
-            base,
-            &[
-                (0, 4),
-                (4, 4),
-                (8, 8),
-                (16, 8),
-                (24, 8),
-                (32, 8),
-                (40, 8),
-                (48, 8),
-            ],
-        );
+        add("program header", base, &[(0, 4), (4, 4), (8, 8), (16, 8), (24, 8), (32, 8), (40, 8), (48, 8)]);
     }
     for entry in image.dynamic_entries()? {
         add("dynamic", entry.offset, &[(0, 8), (8, 8), (8, 8)]);
@@ -157,54 +86,23 @@ fn fields(image: &Image) -> Result<Vec<Field>> {
     }
     let symbols = image.table(tag::SYMTAB)?;
     for index in 0..image.symbol_count()? {
-        add(
-            "symbol",
-            symbols + SYMBOL_SIZE * index,
-            &[(0, 4), (4, 1), (5, 1), (6, 2), (8, 8), (16, 8)],
-        );
+        add("symbol", symbols + SYMBOL_SIZE * index, &[(0, 4), (4, 1), (5, 1), (6, 2), (8, 8), (16, 8)]);
     }
-    let words =
-        |count: usize| -> Vec<(usize, usize)> { (0..count).map(|word| (word * 4, 4)).collect() };
+    let words = |count: usize| -> Vec<(usize, usize)> { (0..count).map(|word| (word * 4, 4)).collect() };
     let table = image.table(tag::HASH)?;
     let count = image.number(table, 4)? + image.number(table + 4, 4)?;
     add("hash", table, &words(2 + count as usize));
     let table = image.table(tag::GNU_HASH)?;
-    let (buckets, first, filter) = (
-        image.number(table, 4)?,
-        image.number(table + 4, 4)?,
-        image.number(table + 8, 4)?,
-    );
+    let (buckets, first, filter) = (image.number(table, 4)?, image.number(table + 4, 4)?, image.number(table + 8, 4)?);
     let chains = image.symbol_count()? - first as usize;
-    add(
-        "hash",
-        table,
-        &words(4 + 2 * filter as usize + buckets as usize + chains),
-    );
+    add("hash", table, &words(4 + 2 * filter as usize + buckets as usize + chains));
     let table = image.table(tag::VERNEED)?;
-    add(
-        "version",
-        table,
-        &[
-            (0, 2),
-            (2, 2),
-            (4, 4),
-            (8, 4),
-            (12, 4),
-            (16, 4),
-            (20, 2),
-            (22, 2),
-            (24, 4),
-            (28, 4),
-        ],
-    );
+    add("version", table, &[(0, 2), (2, 2), (4, 4), (8, 4), (12, 4), (16, 4), (20, 2), (22, 2), (24, 4), (28, 4)]);
     let table = image.table(tag::VERSYM)?;
     for index in 0..image.symbol_count()? {
         add("version", table + 2 * index, &[(0, 2)]);
     }
-    let (table, size) = (
-        image.table(tag::STRTAB)?,
-        image.dynamic(tag::STRSZ)?.value as usize,
-    );
+    let (table, size) = (image.table(tag::STRTAB)?, image.dynamic(tag::STRSZ)?.value as usize);
     for at in 0..size {
         add("string", table + at, &[(0, 1)]);
     }

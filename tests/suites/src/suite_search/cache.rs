@@ -20,15 +20,9 @@ const DEFAULT_DIRECTORIES: [&str; 2] = ["/usr/lib/x86_64-linux-gnu", "/usr/lib"]
 
 /// Runs the cases.
 pub fn run(context: &Context, report: &mut Report, store: &Store) -> Result<()> {
-    in_namespace(context, |namespace| {
-        cached(context, report, store, namespace)
-    })?;
-    in_namespace(context, |namespace| {
-        defaults(context, report, store, namespace)
-    })?;
-    in_namespace(context, |namespace| {
-        damaged(context, report, store, namespace)
-    })
+    in_namespace(context, |namespace| cached(context, report, store, namespace))?;
+    in_namespace(context, |namespace| defaults(context, report, store, namespace))?;
+    in_namespace(context, |namespace| damaged(context, report, store, namespace))
 }
 
 /// Makes the cache anew from these directories and the system's own.
@@ -39,24 +33,14 @@ fn make_cache(context: &Context, directories: &[PathBuf]) -> Result<()> {
         text.push_str(&format!("{}\n", directory.display()));
     }
     fs::write(&list, text)?;
-    let output = Command::new("/sbin/ldconfig")
-        .arg("-f")
-        .arg(&list)
-        .arg("-C")
-        .arg(CACHE)
-        .output()?;
+    let output = Command::new("/sbin/ldconfig").arg("-f").arg(&list).arg("-C").arg(CACHE).output()?;
     if !output.status.success() {
         bail!("ldconfig: {}", String::from_utf8_lossy(&output.stderr));
     }
     Ok(())
 }
 
-fn cached(
-    context: &Context,
-    report: &mut Report,
-    store: &Store,
-    namespace: &Namespace,
-) -> Result<()> {
+fn cached(context: &Context, report: &mut Report, store: &Store, namespace: &Namespace) -> Result<()> {
     namespace.overlay("/etc")?;
     namespace.overlay("/usr/lib/x86_64-linux-gnu")?;
     let base = context.work.join("cached");
@@ -69,44 +53,15 @@ fn cached(
     let with_runpath = store.printer(
         context,
         "cached/runpath",
-        &[&format!(
-            "-Wl,--enable-new-dtags,-rpath,{}",
-            base.join("d1").display()
-        )],
+        &[&format!("-Wl,--enable-new-dtags,-rpath,{}", base.join("d1").display())],
     )?;
-    same(
-        context,
-        report,
-        "not found without a cache entry",
-        &plain,
-        MISSING,
-        |run| run,
-    );
+    same(context, report, "not found without a cache entry", &plain, MISSING, |run| run);
     make_cache(context, std::slice::from_ref(&in_cache))?;
-    same(
-        context,
-        report,
-        "the cache finds a library",
-        &plain,
-        Want::Prints("3"),
-        |run| run,
-    );
-    same(
-        context,
-        report,
-        "RUNPATH comes before the cache",
-        &with_runpath,
-        Want::Prints("1"),
-        |run| run,
-    );
-    same(
-        context,
-        report,
-        "LD_LIBRARY_PATH comes before the cache",
-        &plain,
-        Want::Prints("2"),
-        |run| run.env("LD_LIBRARY_PATH", base.join("d2")),
-    );
+    same(context, report, "the cache finds a library", &plain, Want::Prints("3"), |run| run);
+    same(context, report, "RUNPATH comes before the cache", &with_runpath, Want::Prints("1"), |run| run);
+    same(context, report, "LD_LIBRARY_PATH comes before the cache", &plain, Want::Prints("2"), |run| {
+        run.env("LD_LIBRARY_PATH", base.join("d2"))
+    });
     same(
         context,
         report,
@@ -117,14 +72,7 @@ fn cached(
     );
     inhibited(context, report, &plain, &MISSING);
     store.place(4, Path::new("/usr/lib/x86_64-linux-gnu"))?;
-    same(
-        context,
-        report,
-        "the cache comes before the default directories",
-        &plain,
-        Want::Prints("3"),
-        |run| run,
-    );
+    same(context, report, "the cache comes before the default directories", &plain, Want::Prints("3"), |run| run);
     inhibited(context, report, &plain, &Want::Prints("4"));
     fs::remove_file("/usr/lib/x86_64-linux-gnu/libw.so")?;
 
@@ -140,26 +88,12 @@ fn cached(
         }
         make_cache(context, std::slice::from_ref(&in_cache))?;
         let name = format!("the cache with glibc-hwcaps up to {name}");
-        same(
-            context,
-            report,
-            &name,
-            &plain,
-            Want::Prints(&want.to_string()),
-            |run| run,
-        );
+        same(context, report, &name, &plain, Want::Prints(&want.to_string()), |run| run);
     }
     fs::remove_dir_all(in_cache.join("glibc-hwcaps"))?;
 
     fs::remove_file(in_cache.join("libw.so"))?;
-    same(
-        context,
-        report,
-        "a cache entry whose file is gone",
-        &plain,
-        MISSING,
-        |run| run,
-    );
+    same(context, report, "a cache entry whose file is gone", &plain, MISSING, |run| run);
     store.place(4, Path::new("/usr/lib/x86_64-linux-gnu"))?;
     same(
         context,
@@ -175,18 +109,10 @@ fn cached(
 /// `--inhibit-cache`, an option that ld-linux has as well.
 fn inhibited(context: &Context, report: &mut Report, program: &Path, want: &Want) {
     for bind in [Bind::Lazy, Bind::Now] {
-        let run = Run::new(program)
-            .way(Way::Direct)
-            .bind(bind)
-            .loader_options(["--inhibit-cache"]);
-        let result = run
-            .output(context)
-            .map_err(|error| format!("{error:#}"))
-            .and_then(|outcome| want.accepts(&outcome));
-        report.check(
-            format!("--inhibit-cache: {want:?} ({})", label(Way::Direct, bind)),
-            result,
-        );
+        let run = Run::new(program).way(Way::Direct).bind(bind).loader_options(["--inhibit-cache"]);
+        let result =
+            run.output(context).map_err(|error| format!("{error:#}")).and_then(|outcome| want.accepts(&outcome));
+        report.check(format!("--inhibit-cache: {want:?} ({})", label(Way::Direct, bind)), result);
     }
 }
 
@@ -197,20 +123,11 @@ fn no_default_directories(context: &Context, report: &mut Report, store: &Store)
     for (mark, flags) in [("marked", "-Wl,-z,nodefaultlib"), ("plain", "-Wl,-z,lazy")] {
         let relay = Build::new("search/relay.c")
             .shared()
-            .flags(&[
-                "-DNAME=relay",
-                "-DNEXT=which",
-                "-Wl,-soname,librelay.so",
-                "-nostdlib",
-                flags,
-            ])
+            .flags(&["-DNAME=relay", "-DNEXT=which", "-Wl,-soname,librelay.so", "-nostdlib", flags])
             .with(store.library(1))
             .output(format!("nodeflib/{mark}/librelay.so"))
             .build(context)?;
-        let runpath = format!(
-            "-Wl,--enable-new-dtags,-rpath,{}",
-            directory.join(mark).display()
-        );
+        let runpath = format!("-Wl,--enable-new-dtags,-rpath,{}", directory.join(mark).display());
         let program = Build::new("search/print_relay.c")
             .flags(&[&runpath, "-Wl,--unresolved-symbols=ignore-in-shared-libs"])
             .with(relay)
@@ -238,9 +155,7 @@ fn no_default_directories(context: &Context, report: &mut Report, store: &Store)
                 let want = Want::Fails(127, "libw.so: cannot open shared object file");
                 written(context, report, &name, &program, want, |run| run);
             } else {
-                same(context, report, &name, &program, Want::Prints("4"), |run| {
-                    run
-                });
+                same(context, report, &name, &program, Want::Prints("4"), |run| run);
             }
             make_cache(context, &[])?;
         }
@@ -251,42 +166,20 @@ fn no_default_directories(context: &Context, report: &mut Report, store: &Store)
     Ok(())
 }
 
-fn defaults(
-    context: &Context,
-    report: &mut Report,
-    store: &Store,
-    namespace: &Namespace,
-) -> Result<()> {
+fn defaults(context: &Context, report: &mut Report, store: &Store, namespace: &Namespace) -> Result<()> {
     namespace.overlay("/etc")?;
     namespace.overlay("/usr/lib")?;
     let program = store.printer(context, "defaults/program", &[])?;
-    for (number, directory) in (1..)
-        .zip(DEFAULT_DIRECTORIES)
-        .collect::<Vec<_>>()
-        .into_iter()
-        .rev()
-    {
+    for (number, directory) in (1..).zip(DEFAULT_DIRECTORIES).collect::<Vec<_>>().into_iter().rev() {
         store.place(number, Path::new(directory))?;
         let want = number.to_string();
-        same(
-            context,
-            report,
-            &format!("default directory {directory}"),
-            &program,
-            Want::Prints(&want),
-            |run| run,
-        );
+        same(context, report, &format!("default directory {directory}"), &program, Want::Prints(&want), |run| run);
     }
     let supported = supported_levels(context)?;
     let mut want = 1;
     for level in 2..=4u32 {
         let name = format!("x86-64-v{level}");
-        store.place(
-            level,
-            &Path::new(DEFAULT_DIRECTORIES[0])
-                .join("glibc-hwcaps")
-                .join(&name),
-        )?;
+        store.place(level, &Path::new(DEFAULT_DIRECTORIES[0]).join("glibc-hwcaps").join(&name))?;
         if supported.contains(&name) {
             want = level;
         }
@@ -304,22 +197,14 @@ fn defaults(
 }
 
 /// A cache cut or changed in 64 places, absent, empty, a directory: the program starts through the default directories.
-fn damaged(
-    context: &Context,
-    report: &mut Report,
-    store: &Store,
-    namespace: &Namespace,
-) -> Result<()> {
+fn damaged(context: &Context, report: &mut Report, store: &Store, namespace: &Namespace) -> Result<()> {
     namespace.overlay("/etc")?;
     let base = context.work.join("damaged");
     store.place(1, &base.join("d1"))?;
     let program = store.printer(
         context,
         "damaged/program",
-        &[&format!(
-            "-Wl,--enable-new-dtags,-rpath,{}",
-            base.join("d1").display()
-        )],
+        &[&format!("-Wl,--enable-new-dtags,-rpath,{}", base.join("d1").display())],
     )?;
     let mut starts = |name: String| {
         for way in [Way::Direct, Way::Interpreter] {
@@ -335,32 +220,21 @@ fn damaged(
     for step in 0..32 {
         let length = whole.len() * step / 32;
         fs::write(CACHE, whole.get(..length).unwrap_or_default())?;
-        starts(format!(
-            "ld.so.cache cut to {length} of {} bytes",
-            whole.len()
-        ));
+        starts(format!("ld.so.cache cut to {length} of {} bytes", whole.len()));
     }
     // The header's and the first entries' numbers, then places all over the file; a run of eight bytes each.
     for step in 0..32 {
-        let place = if step < 24 {
-            step * 4
-        } else {
-            whole.len() / 8 * (step - 24)
-        };
+        let place = if step < 24 { step * 4 } else { whole.len() / 8 * (step - 24) };
         for value in [0xff, 0x7f] {
             let mut bytes = whole.clone();
             for byte in bytes.iter_mut().skip(place).take(8) {
                 *byte = value;
             }
             fs::write(CACHE, &bytes)?;
-            starts(format!(
-                "ld.so.cache with eight bytes {value:#x} at {place:#x}"
-            ));
+            starts(format!("ld.so.cache with eight bytes {value:#x} at {place:#x}"));
         }
     }
-    let noise: Vec<u8> = (0..4096u32)
-        .map(|index| (index.wrapping_mul(2_654_435_761) >> 24) as u8)
-        .collect();
+    let noise: Vec<u8> = (0..4096u32).map(|index| (index.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     fs::write(CACHE, noise)?;
     starts("ld.so.cache of noise".to_owned());
     fs::remove_file(CACHE)?;

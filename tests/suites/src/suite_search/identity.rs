@@ -21,10 +21,7 @@ pub fn run(context: &Context, report: &mut Report) -> Result<()> {
 
 /// A library with `flags`, whose soname is `soname` if that is not empty.
 fn library(context: &Context, output: &str, soname: &str, flags: &[&str]) -> Result<PathBuf> {
-    let mut build = Build::new("search/counted.c")
-        .shared()
-        .flags(flags)
-        .output(output);
+    let mut build = Build::new("search/counted.c").shared().flags(flags).output(output);
     if !soname.is_empty() {
         build = build.flag(format!("-Wl,-soname,{soname}"));
     }
@@ -33,18 +30,8 @@ fn library(context: &Context, output: &str, soname: &str, flags: &[&str]) -> Res
 
 /// The program that needs the two names; its RUNPATH is the directory `d` beside it.
 fn program(context: &Context, directory: &str, names: [&str; 2]) -> Result<PathBuf> {
-    let first = library(
-        context,
-        &format!("{directory}/stub1/libstub1.so"),
-        names[0],
-        &["-DFIRST=0"],
-    )?;
-    let second = library(
-        context,
-        &format!("{directory}/stub2/libstub2.so"),
-        names[1],
-        &["-DSECOND=0"],
-    )?;
+    let first = library(context, &format!("{directory}/stub1/libstub1.so"), names[0], &["-DFIRST=0"])?;
+    let second = library(context, &format!("{directory}/stub2/libstub2.so"), names[1], &["-DSECOND=0"])?;
     Build::new("search/identity.c")
         .flags(&["-rdynamic", "-Wl,--enable-new-dtags,-rpath,$ORIGIN/d"])
         .with(first)
@@ -55,18 +42,8 @@ fn program(context: &Context, directory: &str, names: [&str; 2]) -> Result<PathB
 
 fn by_soname(context: &Context, report: &mut Report) -> Result<()> {
     let program = program(context, "soname", ["libx.so", "libcommon.so"])?;
-    library(
-        context,
-        "soname/d/libx.so",
-        "libcommon.so",
-        &["-DFIRST=1", "-DSECOND=2"],
-    )?;
-    library(
-        context,
-        "soname/d/libcommon.so",
-        "libcommon.so",
-        &["-DSECOND=9"],
-    )?;
+    library(context, "soname/d/libx.so", "libcommon.so", &["-DFIRST=1", "-DSECOND=2"])?;
+    library(context, "soname/d/libcommon.so", "libcommon.so", &["-DSECOND=9"])?;
     same(
         context,
         report,
@@ -79,19 +56,10 @@ fn by_soname(context: &Context, report: &mut Report) -> Result<()> {
 }
 
 fn by_inode(context: &Context, report: &mut Report) -> Result<()> {
-    for (kind, want) in [
-        ("a symbolic link", "1 2 1"),
-        ("a hard link", "1 2 1"),
-        ("a copy", "1 2 2"),
-    ] {
+    for (kind, want) in [("a symbolic link", "1 2 1"), ("a hard link", "1 2 1"), ("a copy", "1 2 2")] {
         let directory = kind.replace(' ', "-");
         let program = program(context, &directory, ["libone.so", "libtwo.so"])?;
-        let one = library(
-            context,
-            &format!("{directory}/d/libone.so"),
-            "",
-            &["-DFIRST=1", "-DSECOND=2"],
-        )?;
+        let one = library(context, &format!("{directory}/d/libone.so"), "", &["-DFIRST=1", "-DSECOND=2"])?;
         let two = one.with_file_name("libtwo.so");
         match kind {
             "a symbolic link" => symlink("libone.so", &two)?,
@@ -99,14 +67,7 @@ fn by_inode(context: &Context, report: &mut Report) -> Result<()> {
             _ => place(&one, &two)?,
         }
         let name = format!("a second name that is {kind} of a loaded file");
-        same(
-            context,
-            report,
-            &name,
-            &program,
-            Want::Prints(want),
-            |run| run,
-        );
+        same(context, report, &name, &program, Want::Prints(want), |run| run);
     }
     Ok(())
 }
@@ -119,73 +80,34 @@ fn with_slash(context: &Context, report: &mut Report) -> Result<()> {
             "cwd/sub/libone.so",
             "a needed name with a slash is relative to the working directory",
         ),
-        (
-            "slash-origin",
-            "$ORIGIN/sub/libone.so",
-            "sub/libone.so",
-            "a needed name with $ORIGIN",
-        ),
+        ("slash-origin", "$ORIGIN/sub/libone.so", "sub/libone.so", "a needed name with $ORIGIN"),
     ];
     for (directory, needed, place_at, name) in cases {
         fs::create_dir_all(context.work.join(directory).join("cwd"))?;
         let program = program(context, directory, [needed, "libtwo.so"])?;
-        library(
-            context,
-            &format!("{directory}/{place_at}"),
-            "",
-            &["-DFIRST=1"],
-        )?;
-        library(
-            context,
-            &format!("{directory}/d/libone.so"),
-            "",
-            &["-DFIRST=9"],
-        )?;
-        library(
-            context,
-            &format!("{directory}/d/libtwo.so"),
-            "",
-            &["-DSECOND=2"],
-        )?;
-        same(
-            context,
-            report,
-            name,
-            &program,
-            Want::Prints("1 2 2"),
-            |run| run.directory(context.work.join(directory).join("cwd")),
-        );
+        library(context, &format!("{directory}/{place_at}"), "", &["-DFIRST=1"])?;
+        library(context, &format!("{directory}/d/libone.so"), "", &["-DFIRST=9"])?;
+        library(context, &format!("{directory}/d/libtwo.so"), "", &["-DSECOND=2"])?;
+        same(context, report, name, &program, Want::Prints("1 2 2"), |run| {
+            run.directory(context.work.join(directory).join("cwd"))
+        });
     }
     Ok(())
 }
 
 /// Builds the graph program -> a b, a -> c d, b -> d e, c -> b, e -> a; and the program that prints what is loaded.
 pub fn graph(context: &Context, directory: &str) -> Result<PathBuf> {
-    let edges: [(&str, &[&str]); 5] = [
-        ("a", &["c", "d"]),
-        ("b", &["d", "e"]),
-        ("c", &["b"]),
-        ("d", &[]),
-        ("e", &["a"]),
-    ];
+    let edges: [(&str, &[&str]); 5] =
+        [("a", &["c", "d"]), ("b", &["d", "e"]), ("c", &["b"]), ("d", &[]), ("e", &["a"])];
     let output = |node: &str, place: &str| format!("{directory}/{place}/lib{node}.so");
     let node = |node: &str, needs: &[&str], place: &str| -> Result<PathBuf> {
         let build = Build::new("search/node.c")
             .shared()
             .flag(format!("-DNODE={node}"))
-            .flags(&[
-                "-Wl,--no-as-needed",
-                "-Wl,--unresolved-symbols=ignore-in-shared-libs",
-                "-Wl,-rpath,$ORIGIN",
-            ])
+            .flags(&["-Wl,--no-as-needed", "-Wl,--unresolved-symbols=ignore-in-shared-libs", "-Wl,-rpath,$ORIGIN"])
             .flag(format!("-Wl,-soname,lib{node}.so"))
             .output(output(node, place));
-        needs
-            .iter()
-            .fold(build, |build, need| {
-                build.with(context.work.join(output(need, "stub")))
-            })
-            .build(context)
+        needs.iter().fold(build, |build, need| build.with(context.work.join(output(need, "stub")))).build(context)
     };
     for (name, _) in edges {
         node(name, &[], "stub")?;
@@ -194,10 +116,7 @@ pub fn graph(context: &Context, directory: &str) -> Result<PathBuf> {
         node(name, needs, "d")?;
     }
     Build::new("search/objects.c")
-        .flags(&[
-            "-Wl,--no-as-needed",
-            "-Wl,--enable-new-dtags,-rpath,$ORIGIN/d",
-        ])
+        .flags(&["-Wl,--no-as-needed", "-Wl,--enable-new-dtags,-rpath,$ORIGIN/d"])
         .with(context.work.join(output("a", "stub")))
         .with(context.work.join(output("b", "stub")))
         .output(format!("{directory}/program"))
@@ -215,10 +134,7 @@ fn order(context: &Context, report: &mut Report) -> Result<()> {
         want,
         |run| run,
     );
-    report.check(
-        "--list gives the same order as ld-linux",
-        list_order(context, &program),
-    );
+    report.check("--list gives the same order as ld-linux", list_order(context, &program));
     Ok(())
 }
 
@@ -235,23 +151,12 @@ fn list_order(context: &Context, program: &Path) -> Result<(), String> {
         .output()
         .map_err(|error| error.to_string())?;
     let names = |text: &str| -> Vec<String> {
-        let paths = text
-            .lines()
-            .filter_map(|line| line.trim().split(" (0x").next());
-        paths
-            .filter(|line| !line.contains("/ld") && !line.contains("vdso"))
-            .map(str::to_owned)
-            .collect()
+        let paths = text.lines().filter_map(|line| line.trim().split(" (0x").next());
+        paths.filter(|line| !line.contains("/ld") && !line.contains("vdso")).map(str::to_owned).collect()
     };
-    let (got, want) = (
-        names(&ours.text()),
-        names(&String::from_utf8_lossy(&theirs.stdout)),
-    );
+    let (got, want) = (names(&ours.text()), names(&String::from_utf8_lossy(&theirs.stdout)));
     if ours.status == Status::Exit(0) && got == want && want.len() == 6 {
         return Ok(());
     }
-    Err(format!(
-        "expected {want:?}\ngot      {got:?}\n{}",
-        ours.describe()
-    ))
+    Err(format!("expected {want:?}\ngot      {got:?}\n{}", ours.describe()))
 }

@@ -15,17 +15,9 @@ enum Program<'a> {
     /// The program itself, linked with these flags.
     Own(&'a [&'a str]),
     /// `librelay.so` in this directory, with its flags; the program needs that, with its own flags.
-    Relay {
-        program: &'a [&'a str],
-        directory: &'a str,
-        relay: &'a [&'a str],
-    },
+    Relay { program: &'a [&'a str], directory: &'a str, relay: &'a [&'a str] },
     /// The program needs `librelay.so`, that needs `libmiddle.so`, that needs `libw.so`: flags and directory of each.
-    Chain {
-        program: &'a [&'a str],
-        relay: (&'a str, &'a [&'a str]),
-        middle: (&'a str, &'a [&'a str]),
-    },
+    Chain { program: &'a [&'a str], relay: (&'a str, &'a [&'a str]), middle: (&'a str, &'a [&'a str]) },
 }
 
 /// One rule.
@@ -42,10 +34,8 @@ pub const OLD: &str = "-Wl,--disable-new-dtags";
 /// The linker writes DT_RUNPATH.
 pub const NEW: &str = "-Wl,--enable-new-dtags";
 /// What ld-linux says when no rule finds the library.
-pub const MISSING: Want<'static> = Want::Fails(
-    127,
-    "libw.so: cannot open shared object file: No such file or directory",
-);
+pub const MISSING: Want<'static> =
+    Want::Fails(127, "libw.so: cannot open shared object file: No such file or directory");
 
 const CASES: &[Case] = &[
     Case {
@@ -79,11 +69,7 @@ const CASES: &[Case] = &[
     Case {
         name: "RPATH of the program is used for a library's needs",
         libraries: &[("d1", 1)],
-        program: Program::Relay {
-            program: &[OLD, "-Wl,-rpath,@/d1"],
-            directory: "d1",
-            relay: &[],
-        },
+        program: Program::Relay { program: &[OLD, "-Wl,-rpath,@/d1"], directory: "d1", relay: &[] },
         environment: &[],
         want: Want::Prints("1"),
     },
@@ -101,11 +87,7 @@ const CASES: &[Case] = &[
     Case {
         name: "RPATH is inherited along the chain of loaders",
         libraries: &[("d3", 3)],
-        program: Program::Chain {
-            program: &[],
-            relay: ("d1", &[OLD, "-Wl,-rpath,@/d2:@/d3"]),
-            middle: ("d2", &[]),
-        },
+        program: Program::Chain { program: &[], relay: ("d1", &[OLD, "-Wl,-rpath,@/d2:@/d3"]), middle: ("d2", &[]) },
         environment: &[("LD_LIBRARY_PATH", "@/d1")],
         want: Want::Prints("3"),
     },
@@ -123,11 +105,7 @@ const CASES: &[Case] = &[
     Case {
         name: "RUNPATH is not inherited",
         libraries: &[("d1", 1)],
-        program: Program::Relay {
-            program: &[NEW, "-Wl,-rpath,@/d1"],
-            directory: "d1",
-            relay: &[],
-        },
+        program: Program::Relay { program: &[NEW, "-Wl,-rpath,@/d1"], directory: "d1", relay: &[] },
         environment: &[],
         want: MISSING,
     },
@@ -243,24 +221,14 @@ const CASES: &[Case] = &[
     },
     Case {
         name: "$LIB",
-        libraries: &[
-            ("lib/x86_64-linux-gnu", 1),
-            ("lib", 2),
-            ("lib64", 3),
-            ("$LIB", 4),
-        ],
+        libraries: &[("lib/x86_64-linux-gnu", 1), ("lib", 2), ("lib64", 3), ("$LIB", 4)],
         program: Program::Own(&[NEW, "-Wl,-rpath,@/$LIB"]),
         environment: &[],
         want: Want::Prints("1"),
     },
     Case {
         name: "${LIB} in LD_LIBRARY_PATH",
-        libraries: &[
-            ("lib/x86_64-linux-gnu", 1),
-            ("lib", 2),
-            ("lib64", 3),
-            ("${LIB}", 4),
-        ],
+        libraries: &[("lib/x86_64-linux-gnu", 1), ("lib", 2), ("lib64", 3), ("${LIB}", 4)],
         program: Program::Own(&[]),
         environment: &[("LD_LIBRARY_PATH", "@/${LIB}")],
         want: Want::Prints("1"),
@@ -311,13 +279,7 @@ pub fn run(context: &Context, report: &mut Report, store: &Store) -> Result<()> 
 }
 
 /// Makes the directories and the program of one case and compares.
-fn run_case(
-    context: &Context,
-    report: &mut Report,
-    store: &Store,
-    case: &Case,
-    directory: &str,
-) -> Result<()> {
+fn run_case(context: &Context, report: &mut Report, store: &Store, case: &Case, directory: &str) -> Result<()> {
     let base = context.work.join(directory);
     std::fs::create_dir_all(base.join("cwd"))?;
     for (place, number) in case.libraries {
@@ -332,96 +294,41 @@ fn run_case(
 }
 
 fn with_environment(run: Run, environment: &[(&str, &str)], at: &str) -> Run {
-    environment.iter().fold(run, |run, (name, value)| {
-        run.env(name, value.replace('@', at))
-    })
+    environment.iter().fold(run, |run, (name, value)| run.env(name, value.replace('@', at)))
 }
 
-fn build_program(
-    context: &Context,
-    store: &Store,
-    program: &Program,
-    directory: &str,
-) -> Result<PathBuf> {
+fn build_program(context: &Context, store: &Store, program: &Program, directory: &str) -> Result<PathBuf> {
     let base = context.work.join(directory);
     let at = base.to_string_lossy().into_owned();
-    let flags =
-        |list: &[&str]| -> Vec<String> { list.iter().map(|flag| flag.replace('@', &at)).collect() };
+    let flags = |list: &[&str]| -> Vec<String> { list.iter().map(|flag| flag.replace('@', &at)).collect() };
     let build = |source: &str, list: &[&str], next: PathBuf, output: String| -> Result<PathBuf> {
-        let mut build = Build::new(source)
-            .with(next)
-            .output(output)
-            .flag("-Wl,--unresolved-symbols=ignore-in-shared-libs");
+        let mut build =
+            Build::new(source).with(next).output(output).flag("-Wl,--unresolved-symbols=ignore-in-shared-libs");
         if source == "search/relay.c" {
             build = build.shared();
         }
-        flags(list)
-            .into_iter()
-            .fold(build, Build::flag)
-            .build(context)
+        flags(list).into_iter().fold(build, Build::flag).build(context)
     };
     let named = |name: &str, function: &str, next: &str, list: &[&str]| -> Vec<String> {
-        let own = [
-            format!("-Wl,-soname,{name}"),
-            format!("-DNAME={function}"),
-            format!("-DNEXT={next}"),
-        ];
+        let own = [format!("-Wl,-soname,{name}"), format!("-DNAME={function}"), format!("-DNEXT={next}")];
         flags(list).into_iter().chain(own).collect()
     };
-    let library = |(place, list): (&str, &[&str]),
-                   name: &str,
-                   function: &str,
-                   next: &str,
-                   needed: PathBuf|
-     -> Result<PathBuf> {
-        let all = named(name, function, next, list);
-        let all: Vec<&str> = all.iter().map(String::as_str).collect();
-        build(
-            "search/relay.c",
-            &all,
-            needed,
-            format!("{directory}/{place}/{name}"),
-        )
-    };
+    let library =
+        |(place, list): (&str, &[&str]), name: &str, function: &str, next: &str, needed: PathBuf| -> Result<PathBuf> {
+            let all = named(name, function, next, list);
+            let all: Vec<&str> = all.iter().map(String::as_str).collect();
+            build("search/relay.c", &all, needed, format!("{directory}/{place}/{name}"))
+        };
     match program {
-        Program::Own(list) => build(
-            "search/print.c",
-            list,
-            store.library(1),
-            format!("{directory}/program"),
-        ),
-        Program::Relay {
-            program,
-            directory: place,
-            relay,
-        } => {
-            let relay = library(
-                (place, relay),
-                "librelay.so",
-                "relay",
-                "which",
-                store.library(1),
-            )?;
-            build(
-                "search/print_relay.c",
-                program,
-                relay,
-                format!("{directory}/program"),
-            )
+        Program::Own(list) => build("search/print.c", list, store.library(1), format!("{directory}/program")),
+        Program::Relay { program, directory: place, relay } => {
+            let relay = library((place, relay), "librelay.so", "relay", "which", store.library(1))?;
+            build("search/print_relay.c", program, relay, format!("{directory}/program"))
         }
-        Program::Chain {
-            program,
-            relay,
-            middle,
-        } => {
+        Program::Chain { program, relay, middle } => {
             let middle = library(*middle, "libmiddle.so", "middle", "which", store.library(1))?;
             let relay = library(*relay, "librelay.so", "relay", "middle", middle)?;
-            build(
-                "search/print_relay.c",
-                program,
-                relay,
-                format!("{directory}/program"),
-            )
+            build("search/print_relay.c", program, relay, format!("{directory}/program"))
         }
     }
 }
@@ -437,13 +344,6 @@ fn both_tags(context: &Context, report: &mut Report, store: &Store) -> Result<()
     let mut image = Image::read(&program)?;
     image.retag(tag::DEPAUDIT, tag::RUNPATH)?;
     image.write(&program)?;
-    same(
-        context,
-        report,
-        "RPATH is ignored in an object that has RUNPATH",
-        &program,
-        Want::Prints("2"),
-        |run| run,
-    );
+    same(context, report, "RPATH is ignored in an object that has RUNPATH", &program, Want::Prints("2"), |run| run);
     Ok(())
 }

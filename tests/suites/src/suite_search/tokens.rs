@@ -48,19 +48,9 @@ fn platform(context: &Context, report: &mut Report, store: &Store) -> Result<()>
         let program = store.printer(context, &format!("platform{}/program", token.len()), &[])?;
         let path = format!("{}/{token}", base.display());
         let name = format!("{token} is the processor's name as ld-linux has it");
-        let reference = Run::new(&program)
-            .way(Way::Reference)
-            .env("LD_LIBRARY_PATH", &path)
-            .output(context)?;
+        let reference = Run::new(&program).way(Way::Reference).env("LD_LIBRARY_PATH", &path).output(context)?;
         let found = reference.text();
-        same(
-            context,
-            report,
-            &name,
-            &program,
-            Want::Prints(found.trim()),
-            |run| run.env("LD_LIBRARY_PATH", &path),
-        );
+        same(context, report, &name, &program, Want::Prints(found.trim()), |run| run.env("LD_LIBRARY_PATH", &path));
     }
     Ok(())
 }
@@ -77,26 +67,16 @@ fn odd_tokens(context: &Context, report: &mut Report, store: &Store) -> Result<(
             store.place(8, &here.join(expanded))?;
         }
         let program = store.printer(context, &format!("token{index}/origin/program"), &[])?;
-        let reference = Run::new(&program)
-            .way(Way::Reference)
-            .env("LD_LIBRARY_PATH", spec)
-            .directory(&here)
-            .output(context)?;
+        let reference =
+            Run::new(&program).way(Way::Reference).env("LD_LIBRARY_PATH", spec).directory(&here).output(context)?;
         let found = reference.text();
         let name = format!("{spec} in LD_LIBRARY_PATH as ld-linux takes it");
         if found.is_empty() {
-            same(context, report, &name, &program, MISSING, |run| {
+            same(context, report, &name, &program, MISSING, |run| run.env("LD_LIBRARY_PATH", spec).directory(&here));
+        } else {
+            same(context, report, &name, &program, Want::Prints(found.trim()), |run| {
                 run.env("LD_LIBRARY_PATH", spec).directory(&here)
             });
-        } else {
-            same(
-                context,
-                report,
-                &name,
-                &program,
-                Want::Prints(found.trim()),
-                |run| run.env("LD_LIBRARY_PATH", spec).directory(&here),
-            );
         }
     }
     Ok(())

@@ -24,20 +24,8 @@ pub fn run(context: &Context, report: &mut Report) -> Result<()> {
 }
 
 fn unique(context: &Context, report: &mut Report) -> Result<()> {
-    let first = library(
-        context,
-        "unique.cpp",
-        "unique",
-        "libfirst.so",
-        &["-DGETTER=first"],
-    )?;
-    let second = library(
-        context,
-        "unique.cpp",
-        "unique",
-        "libsecond.so",
-        &["-DGETTER=second", "-Wl,-Bsymbolic"],
-    )?;
+    let first = library(context, "unique.cpp", "unique", "libfirst.so", &["-DGETTER=first"])?;
+    let second = library(context, "unique.cpp", "unique", "libsecond.so", &["-DGETTER=second", "-Wl,-Bsymbolic"])?;
     let program = program(context, "unique_main.c", "unique", &[], &[&first, &second])?;
     same(
         context,
@@ -52,90 +40,27 @@ fn unique(context: &Context, report: &mut Report) -> Result<()> {
 
 /// The first definition in scope order wins, weak or not; the scope is breadth first.
 fn scope(context: &Context, report: &mut Report) -> Result<()> {
-    let weak = library(
-        context,
-        "number.c",
-        "weak-first",
-        "libweak.so",
-        &["-DFUNCTION=f", "-DNUMBER=1", "-DWEAK"],
-    )?;
-    let strong = library(
-        context,
-        "number.c",
-        "weak-first",
-        "libstrong.so",
-        &["-DFUNCTION=f", "-DNUMBER=2"],
-    )?;
+    let weak = library(context, "number.c", "weak-first", "libweak.so", &["-DFUNCTION=f", "-DNUMBER=1", "-DWEAK"])?;
+    let strong = library(context, "number.c", "weak-first", "libstrong.so", &["-DFUNCTION=f", "-DNUMBER=2"])?;
     let first = program(context, "print.c", "weak-first", &[], &[&weak, &strong])?;
-    same(
-        context,
-        report,
-        "a weak definition that comes first wins",
-        &first,
-        Want::Prints("1"),
-        |run| run,
-    );
+    same(context, report, "a weak definition that comes first wins", &first, Want::Prints("1"), |run| run);
 
-    let weak = library(
-        context,
-        "number.c",
-        "weak-last",
-        "libweak.so",
-        &["-DFUNCTION=f", "-DNUMBER=1", "-DWEAK"],
-    )?;
-    let strong = library(
-        context,
-        "number.c",
-        "weak-last",
-        "libstrong.so",
-        &["-DFUNCTION=f", "-DNUMBER=2"],
-    )?;
+    let weak = library(context, "number.c", "weak-last", "libweak.so", &["-DFUNCTION=f", "-DNUMBER=1", "-DWEAK"])?;
+    let strong = library(context, "number.c", "weak-last", "libstrong.so", &["-DFUNCTION=f", "-DNUMBER=2"])?;
     let last = program(context, "print.c", "weak-last", &[], &[&strong, &weak])?;
-    same(
-        context,
-        report,
-        "a weak definition that comes last does not win",
-        &last,
-        Want::Prints("2"),
-        |run| run,
-    );
+    same(context, report, "a weak definition that comes last does not win", &last, Want::Prints("2"), |run| run);
 
-    let deep = library(
-        context,
-        "number.c",
-        "breadth",
-        "libdeep.so",
-        &["-DFUNCTION=f", "-DNUMBER=3"],
-    )?;
+    let deep = library(context, "number.c", "breadth", "libdeep.so", &["-DFUNCTION=f", "-DNUMBER=3"])?;
     let first = library(
         context,
         "number.c",
         "breadth",
         "libfirst.so",
-        &[
-            "-DFUNCTION=unused",
-            "-DNUMBER=0",
-            "-Wl,--no-as-needed",
-            "-Wl,-rpath,$ORIGIN",
-            &deep.to_string_lossy(),
-        ],
+        &["-DFUNCTION=unused", "-DNUMBER=0", "-Wl,--no-as-needed", "-Wl,-rpath,$ORIGIN", &deep.to_string_lossy()],
     )?;
-    let second = library(
-        context,
-        "number.c",
-        "breadth",
-        "libsecond.so",
-        &["-DFUNCTION=f", "-DNUMBER=2"],
-    )?;
+    let second = library(context, "number.c", "breadth", "libsecond.so", &["-DFUNCTION=f", "-DNUMBER=2"])?;
     let breadth = program(context, "print.c", "breadth", &[], &[&first, &second])?;
-    same(
-        context,
-        report,
-        "the scope is breadth first",
-        &breadth,
-        Want::Prints("2"),
-        |run| run,
-    );
+    same(context, report, "the scope is breadth first", &breadth, Want::Prints("2"), |run| run);
     Ok(())
 }
 
@@ -150,21 +75,11 @@ fn prefers_itself(context: &Context, report: &mut Report) -> Result<()> {
     ];
     for (name, kind, want) in cases {
         let directory = format!("symbolic-{kind}");
-        let flags: &[&str] = if kind == "linker" {
-            &["-Wl,-Bsymbolic"]
-        } else {
-            &["-Wl,-z,lazy"]
-        };
+        let flags: &[&str] = if kind == "linker" { &["-Wl,-Bsymbolic"] } else { &["-Wl,-z,lazy"] };
         let mut all = vec!["-DFUNCTION=f", "-DNUMBER=1", "-DCALLER=caller"];
         all.extend(flags);
         let caller = library(context, "number.c", &directory, "libcaller.so", &all)?;
-        let program = program(
-            context,
-            "print_caller.c",
-            &directory,
-            &["-DDEFINE=2", "-rdynamic"],
-            &[&caller],
-        )?;
+        let program = program(context, "print_caller.c", &directory, &["-DDEFINE=2", "-rdynamic"], &[&caller])?;
         let mut image = Image::read(&caller)?;
         match kind {
             "tag" => image.append_dynamic(DT_SYMBOLIC, 0)?,
@@ -176,31 +91,15 @@ fn prefers_itself(context: &Context, report: &mut Report) -> Result<()> {
             _ => {}
         }
         image.write(&caller)?;
-        same(
-            context,
-            report,
-            &format!("{name}: whose f() a library calls"),
-            &program,
-            Want::Prints(want),
-            |run| run,
-        );
+        same(context, report, &format!("{name}: whose f() a library calls"), &program, Want::Prints(want), |run| run);
     }
     Ok(())
 }
 
 fn undefined_weak(context: &Context, report: &mut Report) -> Result<()> {
-    for (kind, flags) in [
-        ("pie", &["-fPIE", "-pie"][..]),
-        ("non-pie", &["-fno-pie", "-no-pie"][..]),
-    ] {
+    for (kind, flags) in [("pie", &["-fPIE", "-pie"][..]), ("non-pie", &["-fno-pie", "-no-pie"][..])] {
         let directory = format!("undefined-weak-{kind}");
-        let seen = library(
-            context,
-            "undefined_weak.c",
-            &directory,
-            "libseen.so",
-            &["-DLIBRARY"],
-        )?;
+        let seen = library(context, "undefined_weak.c", &directory, "libseen.so", &["-DLIBRARY"])?;
         let mut all = flags.to_vec();
         all.push("-Wl,-z,dynamic-undefined-weak");
         let program = program(context, "undefined_weak.c", &directory, &all, &[&seen])?;
@@ -231,37 +130,14 @@ fn absolute(context: &Context, report: &mut Report) -> Result<()> {
 }
 
 fn interposition(context: &Context, report: &mut Report) -> Result<()> {
-    let caller = library(
-        context,
-        "number.c",
-        "interpose",
-        "libcaller.so",
-        &["-DFUNCTION=f", "-DNUMBER=1", "-DCALLER=caller"],
-    )?;
+    let caller =
+        library(context, "number.c", "interpose", "libcaller.so", &["-DFUNCTION=f", "-DNUMBER=1", "-DCALLER=caller"])?;
     let plain = program(context, "print_caller.c", "interpose", &[], &[&caller])?;
-    let preload = library(
-        context,
-        "number.c",
-        "interpose",
-        "libpreload.so",
-        &["-DFUNCTION=f", "-DNUMBER=3"],
-    )?;
-    same(
-        context,
-        report,
-        "without interposition",
-        &plain,
-        Want::Prints("1 1"),
-        |run| run,
-    );
-    same(
-        context,
-        report,
-        "LD_PRELOAD interposes a library and the program",
-        &plain,
-        Want::Prints("3 3"),
-        |run| run.env("LD_PRELOAD", &preload),
-    );
+    let preload = library(context, "number.c", "interpose", "libpreload.so", &["-DFUNCTION=f", "-DNUMBER=3"])?;
+    same(context, report, "without interposition", &plain, Want::Prints("1 1"), |run| run);
+    same(context, report, "LD_PRELOAD interposes a library and the program", &plain, Want::Prints("3 3"), |run| {
+        run.env("LD_PRELOAD", &preload)
+    });
 
     let caller = library(
         context,
@@ -270,38 +146,14 @@ fn interposition(context: &Context, report: &mut Report) -> Result<()> {
         "libcaller.so",
         &["-DFUNCTION=f", "-DNUMBER=1", "-DCALLER=caller"],
     )?;
-    let own = program(
-        context,
-        "print_caller.c",
-        "interpose-both",
-        &["-DDEFINE=2"],
-        &[&caller],
-    )?;
-    same(
-        context,
-        report,
-        "the program's definition comes before LD_PRELOAD's",
-        &own,
-        Want::Prints("2 2"),
-        |run| run.env("LD_PRELOAD", &preload),
-    );
+    let own = program(context, "print_caller.c", "interpose-both", &["-DDEFINE=2"], &[&caller])?;
+    same(context, report, "the program's definition comes before LD_PRELOAD's", &own, Want::Prints("2 2"), |run| {
+        run.env("LD_PRELOAD", &preload)
+    });
 
     let iterate = library(context, "iterate.c", "allocator", "libiterate.so", &[])?;
-    let allocator = program(
-        context,
-        "allocator.c",
-        "allocator",
-        &["-fno-builtin", "-rdynamic"],
-        &[&iterate],
-    )?;
+    let allocator = program(context, "allocator.c", "allocator", &["-fno-builtin", "-rdynamic"], &[&iterate])?;
     let want = Want::Prints("1 1 copied 42");
-    same(
-        context,
-        report,
-        "the program's malloc and dl_iterate_phdr are everybody's",
-        &allocator,
-        want,
-        |run| run,
-    );
+    same(context, report, "the program's malloc and dl_iterate_phdr are everybody's", &allocator, want, |run| run);
     Ok(())
 }

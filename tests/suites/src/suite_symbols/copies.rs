@@ -15,37 +15,14 @@ pub fn run(context: &Context, report: &mut Report) -> Result<()> {
 }
 
 fn equality(context: &Context, report: &mut Report) -> Result<()> {
-    for (kind, flags) in [
-        ("position dependent", FIXED),
-        ("position independent", ["-fPIE", "-pie"]),
-    ] {
+    for (kind, flags) in [("position dependent", FIXED), ("position independent", ["-fPIE", "-pie"])] {
         for lazy in ["lazy", "now"] {
             let directory = format!("equality-{}-{lazy}", kind.replace(' ', "-"));
             let flag = format!("-Wl,-z,{lazy}");
-            let functions = library(
-                context,
-                "equality.c",
-                &directory,
-                "libfunctions.so",
-                &["-DLIBRARY", &flag],
-            )?;
-            let program = program(
-                context,
-                "equality.c",
-                &directory,
-                &[flags[0], flags[1], &flag],
-                &[&functions],
-            )?;
-            let name =
-                format!("function addresses are equal everywhere, {kind} program, -z {lazy}");
-            same(
-                context,
-                report,
-                &name,
-                &program,
-                Want::Prints("1 1 1 1 3 4"),
-                |run| run,
-            );
+            let functions = library(context, "equality.c", &directory, "libfunctions.so", &["-DLIBRARY", &flag])?;
+            let program = program(context, "equality.c", &directory, &[flags[0], flags[1], &flag], &[&functions])?;
+            let name = format!("function addresses are equal everywhere, {kind} program, -z {lazy}");
+            same(context, report, &name, &program, Want::Prints("1 1 1 1 3 4"), |run| run);
         }
     }
     Ok(())
@@ -54,21 +31,9 @@ fn equality(context: &Context, report: &mut Report) -> Result<()> {
 fn copies(context: &Context, report: &mut Report) -> Result<()> {
     for relro in ["relro", "norelro"] {
         let directory = format!("copy-{relro}");
-        let variables = library(
-            context,
-            "copy.c",
-            &directory,
-            "libvariables.so",
-            &["-DLIBRARY"],
-        )?;
+        let variables = library(context, "copy.c", &directory, "libvariables.so", &["-DLIBRARY"])?;
         let flag = format!("-Wl,-z,{relro}");
-        let program = program(
-            context,
-            "copy.c",
-            &directory,
-            &[FIXED[0], FIXED[1], &flag],
-            &[&variables],
-        )?;
+        let program = program(context, "copy.c", &directory, &[FIXED[0], FIXED[1], &flag], &[&variables])?;
         let want = Want::Prints("11 1 9 1 2 6 1 1");
         same(
             context,
@@ -82,22 +47,10 @@ fn copies(context: &Context, report: &mut Report) -> Result<()> {
     // The library was rebuilt with another size since the program was linked: what does not fit is worth a warning.
     for (size, was) in [("3", "smaller"), ("1", "larger")] {
         let directory = format!("copy-{was}");
-        let variables = library(
-            context,
-            "copy.c",
-            &directory,
-            "libvariables.so",
-            &["-DLIBRARY"],
-        )?;
+        let variables = library(context, "copy.c", &directory, "libvariables.so", &["-DLIBRARY"])?;
         let program = program(context, "copy.c", &directory, &FIXED, &[&variables])?;
         let define = format!("-DSIZE={size}");
-        library(
-            context,
-            "copy.c",
-            &directory,
-            "libvariables.so",
-            &["-DLIBRARY", "-w", &define],
-        )?;
+        library(context, "copy.c", &directory, "libvariables.so", &["-DLIBRARY", "-w", &define])?;
         let said = "Symbol `array' has different size in shared object, consider re-linking";
         let want = match was {
             "larger" => Want::Prints("11 1 4 1 2 6 1 1"),
@@ -113,22 +66,9 @@ fn copies(context: &Context, report: &mut Report) -> Result<()> {
         "libfirst.so",
         &["-DFUNCTION=unused", "-DNUMBER=20", "-DDATA=variable"],
     )?;
-    let second = library(
-        context,
-        "copy.c",
-        "copy-first",
-        "libvariables.so",
-        &["-DLIBRARY"],
-    )?;
+    let second = library(context, "copy.c", "copy-first", "libvariables.so", &["-DLIBRARY"])?;
     let program = program(context, "copy.c", "copy-first", &FIXED, &[&first, &second])?;
     let want = Want::Prints("11 1 9 1 2 6 1 1");
-    same(
-        context,
-        report,
-        "a copy is taken from the first definition after the program",
-        &program,
-        want,
-        |run| run,
-    );
+    same(context, report, "a copy is taken from the first definition after the program", &program, want, |run| run);
     Ok(())
 }

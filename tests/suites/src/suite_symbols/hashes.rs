@@ -17,14 +17,7 @@ pub fn run(context: &Context, report: &mut Report) -> Result<()> {
             let flag = format!("-Wl,--hash-style={of_program}");
             let program = program(context, "many_main.c", &directory, &[&flag], &[&many])?;
             let name = format!("library with {of_library} hash, program with {of_program}");
-            same(
-                context,
-                report,
-                &name,
-                &program,
-                Want::Prints("256 0"),
-                |run| run,
-            );
+            same(context, report, &name, &program, Want::Prints("256 0"), |run| run);
         }
     }
     without_hash(context, report)?;
@@ -40,22 +33,9 @@ fn without_hash(context: &Context, report: &mut Report) -> Result<()> {
         "libfirst.so",
         &["-DFUNCTION=f", "-DNUMBER=1", "-Wl,--hash-style=both"],
     )?;
-    let second = library(
-        context,
-        "number.c",
-        "hash-none",
-        "libsecond.so",
-        &["-DFUNCTION=f", "-DNUMBER=2"],
-    )?;
+    let second = library(context, "number.c", "hash-none", "libsecond.so", &["-DFUNCTION=f", "-DNUMBER=2"])?;
     let program = program(context, "print.c", "hash-none", &[], &[&first, &second])?;
-    same(
-        context,
-        report,
-        "a library with both hash tables defines",
-        &program,
-        Want::Prints("1"),
-        |run| run,
-    );
+    same(context, report, "a library with both hash tables defines", &program, Want::Prints("1"), |run| run);
     let mut image = Image::read(&first)?;
     image.retag(tag::HASH, tag::UNKNOWN)?;
     image.retag(tag::GNU_HASH, tag::UNKNOWN)?;
@@ -87,29 +67,17 @@ fn no_definitions(context: &Context, report: &mut Report) -> Result<()> {
         for style in ["gnu", "sysv"] {
             let directory = format!("no-definition-{index}-{style}");
             let flag = format!("-Wl,--hash-style={style}");
-            let first = library(
-                context,
-                "number.c",
-                &directory,
-                "libfirst.so",
-                &["-DFUNCTION=f", "-DNUMBER=1", &flag],
-            )?;
-            let second = library(
-                context,
-                "number.c",
-                &directory,
-                "libsecond.so",
-                &["-DFUNCTION=f", "-DNUMBER=2", &flag],
-            )?;
+            let first =
+                library(context, "number.c", &directory, "libfirst.so", &["-DFUNCTION=f", "-DNUMBER=1", &flag])?;
+            let second =
+                library(context, "number.c", &directory, "libsecond.so", &["-DFUNCTION=f", "-DNUMBER=2", &flag])?;
             let program = program(context, "print.c", &directory, &[], &[&first, &second])?;
             let mut image = Image::read(&first)?;
             let (symbol, _) = image.symbol("f")?;
             image.set(symbol + offset, width, value)?;
             image.write(&first)?;
             let name = format!("a symbol {what} is no definition for others ({style} hash)");
-            same(context, report, &name, &program, Want::Prints("2"), |run| {
-                run
-            });
+            same(context, report, &name, &program, Want::Prints("2"), |run| run);
         }
     }
     Ok(())

@@ -15,44 +15,21 @@ const DT_RELR: u64 = 36;
 pub fn run(context: &Context, report: &mut Report) -> Result<()> {
     // Not position dependent: a copy of _r_debug would be what it was when it was copied.
     let flags: &[&str] = &["-fPIC", "-ftls-model=global-dynamic"];
-    let symbols = program(
-        context,
-        "loader_symbols.c",
-        "loader-symbols",
-        flags,
-        &[&context.reference],
-    )?;
-    let want =
-        "r_debug 1 1 1 1\nr_debug is DT_DEBUG 1\nstack end 1\nrseq 1 0 1\ntls 1 9\nfind object 0 1";
-    same(
-        context,
-        report,
-        "symbols that ld-linux defines",
-        &symbols,
-        Want::Prints(want),
-        |run| run,
-    );
+    let symbols = program(context, "loader_symbols.c", "loader-symbols", flags, &[&context.reference])?;
+    let want = "r_debug 1 1 1 1\nr_debug is DT_DEBUG 1\nstack end 1\nrseq 1 0 1\ntls 1 9\nfind object 0 1";
+    same(context, report, "symbols that ld-linux defines", &symbols, Want::Prints(want), |run| run);
     packed(context, report)
 }
 
 fn packed(context: &Context, report: &mut Report) -> Result<()> {
     for marked in [true, false] {
         let directory = format!("relr-{marked}");
-        let pack: &[&str] = &["-Wl,-z,pack-relative-relocs", "-DLIBRARY"];
-        let right = library(context, "relr.c", &directory, "libright.so", pack)?;
-        let program = program(
-            context,
-            "relr.c",
-            &directory,
-            &["-fPIE", "-pie", pack[0]],
-            &[&right],
-        )?;
+        let pack = "-Wl,-z,pack-relative-relocs";
+        let right = library(context, "relr.c", &directory, "libright.so", &[pack, "-DLIBRARY"])?;
+        let program = program(context, "relr.c", &directory, &["-fPIE", "-pie", pack], &[&right])?;
         for file in [&right, &program] {
             if Image::read(file)?.dynamic(DT_RELR).is_err() {
-                bail!(
-                    "{}: the linker packed nothing (GNU ld 2.38 or later needed)",
-                    file.display()
-                );
+                bail!("{}: the linker packed nothing (GNU ld 2.38 or later needed)", file.display());
             }
         }
         if marked {
@@ -68,14 +45,7 @@ fn packed(context: &Context, report: &mut Report) -> Result<()> {
             // glibc refuses a file without the version; what other linkers write is as good, and we take it.
             rename_version(&program)?;
             let name = "DT_RELR without the version GLIBC_ABI_DT_RELR";
-            written(
-                context,
-                report,
-                name,
-                &program,
-                Want::Prints("324 324"),
-                |run| run,
-            );
+            written(context, report, name, &program, Want::Prints("324 324"), |run| run);
         }
     }
     Ok(())
@@ -100,10 +70,7 @@ fn rename_version(file: &std::path::Path) -> Result<()> {
         }
         if let Some(entry) = renamed {
             if known.0 == 0 {
-                bail!(
-                    "{}: no need of GLIBC_2.2.5 to borrow the name from",
-                    file.display()
-                );
+                bail!("{}: no need of GLIBC_2.2.5 to borrow the name from", file.display());
             }
             image.set(entry, 4, known.0)?;
             image.set(entry + 8, 4, known.1)?;

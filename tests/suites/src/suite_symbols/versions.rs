@@ -25,10 +25,7 @@ const LIBRARIES: &[(&str, &[&str], &str)] = &[
 
 const NO_V1: Want<'static> = Want::Fails(1, "version `V1' not found (required by ");
 const NO_V2: Want<'static> = Want::Fails(1, "version `V2' not found (required by ");
-const UNVERSIONED: Want<'static> = Want::Warns(
-    "7",
-    "/libv.so: no version information available (required by ",
-);
+const UNVERSIONED: Want<'static> = Want::Warns("7", "/libv.so: no version information available (required by ");
 
 /// What the program was linked against, what it finds, what it prints.
 const MATRIX: &[(&str, &str, Want)] = &[
@@ -64,19 +61,10 @@ pub fn run(context: &Context, report: &mut Report) -> Result<()> {
 }
 
 /// Builds the library called `kind` as DIRECTORY/d/libv.so.
-fn versioned(
-    context: &Context,
-    directory: &str,
-    name: &str,
-    kind: &str,
-    more: &[&str],
-) -> Result<PathBuf> {
+fn versioned(context: &Context, directory: &str, name: &str, kind: &str, more: &[&str]) -> Result<PathBuf> {
     let known = LIBRARIES.iter().find(|(library, ..)| *library == kind);
     let (_, flags, map) = known.ok_or_else(|| anyhow::anyhow!("no library {kind}"))?;
-    let script = format!(
-        "-Wl,--version-script={}",
-        context.programs.join("symbols").join(map).display()
-    );
+    let script = format!("-Wl,--version-script={}", context.programs.join("symbols").join(map).display());
     let mut all = flags.to_vec();
     all.extend(more);
     if !map.is_empty() {
@@ -108,13 +96,7 @@ fn matrix(context: &Context, report: &mut Report) -> Result<()> {
             let directory = format!("version-{index}-{style}");
             let against = versioned(context, &directory, "libv.so", linked, &[])?;
             let program = program(context, "print.c", &directory, &[], &[&against])?;
-            versioned(
-                context,
-                &directory,
-                "libv.so",
-                found,
-                &[&format!("-Wl,--hash-style={style}")],
-            )?;
+            versioned(context, &directory, "libv.so", found, &[&format!("-Wl,--hash-style={style}")])?;
             let name = format!("linked against [{linked}], finds [{found}] ({style} hash)");
             same(context, report, &name, &program, *want, |run| run);
         }
@@ -129,23 +111,12 @@ fn other_libraries(context: &Context, report: &mut Report) -> Result<()> {
         ("V1,V2", "with another version", "V9", Want::Prints("2")),
         ("V1,V2", "with an older version", "V1", Want::Prints("2")),
         ("V1", "with the same version", "V1,V2", Want::Prints("1")),
-        (
-            "V1,V2",
-            "with the same version, hidden",
-            "V1,hidden V2",
-            Want::Prints("2"),
-        ),
+        ("V1,V2", "with the same version, hidden", "V1,hidden V2", Want::Prints("2")),
     ];
     for (index, (linked, what, earlier, want)) in cases.into_iter().enumerate() {
         let directory = format!("other-{index}");
         let right = versioned(context, &directory, "libv.so", linked, &[])?;
-        let other = library(
-            context,
-            "number.c",
-            &directory,
-            "libother.so",
-            &["-DFUNCTION=unused", "-DNUMBER=0"],
-        )?;
+        let other = library(context, "number.c", &directory, "libother.so", &["-DFUNCTION=unused", "-DNUMBER=0"])?;
         let program = program(context, "print.c", &directory, &[], &[&other, &right])?;
         versioned(context, &directory, "libother.so", earlier, &[])?;
         let name = format!("a versioned reference and an earlier library {what}");
@@ -157,28 +128,9 @@ fn other_libraries(context: &Context, report: &mut Report) -> Result<()> {
 /// VER_FLG_WEAK: the version may be missing.
 fn weak_need(context: &Context, report: &mut Report) -> Result<()> {
     let against = versioned(context, "weak-need", "libv.so", "V1,V2", &[])?;
-    let other = library(
-        context,
-        "number.c",
-        "weak-need",
-        "libg.so",
-        &["-DFUNCTION=g", "-DNUMBER=4"],
-    )?;
-    let program = program(
-        context,
-        "weak_need.c",
-        "weak-need",
-        &[],
-        &[&against, &other],
-    )?;
-    same(
-        context,
-        report,
-        "a weak reference to a version that is there",
-        &program,
-        Want::Prints("2 4"),
-        |run| run,
-    );
+    let other = library(context, "number.c", "weak-need", "libg.so", &["-DFUNCTION=g", "-DNUMBER=4"])?;
+    let program = program(context, "weak_need.c", "weak-need", &[], &[&against, &other])?;
+    same(context, report, "a weak reference to a version that is there", &program, Want::Prints("2 4"), |run| run);
     versioned(context, "weak-need", "libv.so", "V1", &[])?;
     // Whether the linker marks a need of weak references only as weak depends on its age: set it both ways.
     for (flags, want) in [(2, Want::Prints("0 4")), (0, NO_V2)] {
@@ -218,71 +170,24 @@ fn version_need(image: &Image, version: &str) -> Result<usize> {
 /// Two libraries that both lack a version: ld-linux says so for each.
 fn two_missing(context: &Context, report: &mut Report) -> Result<()> {
     let first = versioned(context, "two-missing", "libv.so", "V1,V2", &[])?;
-    let script = format!(
-        "-Wl,--version-script={}",
-        context.programs.join("symbols/v1.map").display()
-    );
-    let relay = library(
-        context,
-        "print_caller.c",
-        "two-missing",
-        "librelay.so",
-        &["-Dmain=relay_main"],
-    )?;
-    let second = library(
-        context,
-        "number.c",
-        "two-missing",
-        "libu.so",
-        &["-DFUNCTION=f", "-DNUMBER=4", &script],
-    )?;
-    let needing = program(
-        context,
-        "print.c",
-        "two-missing",
-        &[],
-        &[&first, &second, &relay],
-    )?;
+    let script = format!("-Wl,--version-script={}", context.programs.join("symbols/v1.map").display());
+    let relay = library(context, "print_caller.c", "two-missing", "librelay.so", &["-Dmain=relay_main"])?;
+    let second = library(context, "number.c", "two-missing", "libu.so", &["-DFUNCTION=f", "-DNUMBER=4", &script])?;
+    let needing = program(context, "print.c", "two-missing", &[], &[&first, &second, &relay])?;
     versioned(context, "two-missing", "libv.so", "V9", &[])?;
-    same(
-        context,
-        report,
-        "a missing version among several libraries",
-        &needing,
-        NO_V2,
-        |run| run,
-    );
+    same(context, report, "a missing version among several libraries", &needing, NO_V2, |run| run);
     Ok(())
 }
 
 /// A defined symbol whose version index is 0 (local): linkers have made such files by mistake, and ld-linux lets others use it.
 fn local_version(context: &Context, report: &mut Report) -> Result<()> {
     let first = versioned(context, "local-version", "libfirst.so", "V1", &[])?;
-    let second = library(
-        context,
-        "number.c",
-        "local-version",
-        "libsecond.so",
-        &["-DFUNCTION=f", "-DNUMBER=2"],
-    )?;
+    let second = library(context, "number.c", "local-version", "libsecond.so", &["-DFUNCTION=f", "-DNUMBER=2"])?;
     let program = {
-        let stub = library(
-            context,
-            "number.c",
-            "local-version/stub",
-            "libfirst.so",
-            &["-DFUNCTION=f", "-DNUMBER=0"],
-        )?;
+        let stub = library(context, "number.c", "local-version/stub", "libfirst.so", &["-DFUNCTION=f", "-DNUMBER=0"])?;
         program(context, "print.c", "local-version", &[], &[&stub, &second])?
     };
-    same(
-        context,
-        report,
-        "an unversioned reference to a versioned symbol",
-        &program,
-        Want::Prints("1"),
-        |run| run,
-    );
+    same(context, report, "an unversioned reference to a versioned symbol", &program, Want::Prints("1"), |run| run);
     let mut image = Image::read(&first)?;
     let (_, index) = image.symbol("f")?;
     let versions = image.table(tag::VERSYM)?;
@@ -304,27 +209,12 @@ fn needs_itself(context: &Context, report: &mut Report) -> Result<()> {
     let needed = versioned(context, "itself", "libv.so", "V1", &[])?;
     let relay = Build::new("symbols/number.c")
         .shared()
-        .flags(&[
-            "-DFUNCTION=own",
-            "-DNUMBER=3",
-            "-Wl,-soname,libself.so",
-            "-Wl,--no-as-needed",
-            "-Wl,-rpath,$ORIGIN",
-        ])
-        .text(
-            "itself/calls_f.c",
-            "int f(void); int own(void); int caller(void) { return f() + own(); }\n",
-        )
+        .flags(&["-DFUNCTION=own", "-DNUMBER=3", "-Wl,-soname,libself.so", "-Wl,--no-as-needed", "-Wl,-rpath,$ORIGIN"])
+        .text("itself/calls_f.c", "int f(void); int own(void); int caller(void) { return f() + own(); }\n")
         .with(&needed)
         .output("itself/d/libself.so")
         .build(context)?;
-    let program = program(
-        context,
-        "print_caller.c",
-        "itself",
-        &["-DDEFINE=5"],
-        &[&relay],
-    )?;
+    let program = program(context, "print_caller.c", "itself", &["-DDEFINE=5"], &[&relay])?;
     let mut image = Image::read(&relay)?;
     let soname = image.dynamic(14)?.value;
     let need = image.table(tag::VERNEED)?;
@@ -335,10 +225,7 @@ fn needs_itself(context: &Context, report: &mut Report) -> Result<()> {
     }
     image.set(at + 4, 4, soname)?;
     image.write(&relay)?;
-    let want = Want::Warns(
-        "4 5",
-        "/libself.so: no version information available (required by ",
-    );
+    let want = Want::Warns("4 5", "/libself.so: no version information available (required by ");
     let name = "a version need that names its own library, without version definitions";
     same(context, report, name, &program, want, |run| run);
     Ok(())
