@@ -126,7 +126,10 @@ fn blame(context: &Context, process: Pid, signal: Signal) -> Result<End> {
     // The jump itself faults if its target is no possible address.
     let code = ptrace::read(process, registers.rip as ptrace::AddressType).map_or(0, |word| word as u64);
     if at.is_some() && (indirect_jump(code) || (code & 0xff == RETURN && !canonical(caller))) {
-        return Ok(End::JumpToNowhere(format!("{signal} at a jump, r11 {:#x}, top of the stack {caller:#x}", registers.r11)));
+        return Ok(End::JumpToNowhere(format!(
+            "{signal} at a jump, r11 {:#x}, top of the stack {caller:#x}",
+            registers.r11
+        )));
     }
     let place = |path: Option<String>, address: u64| match path {
         Some(path) => format!("{path}+{:#x}", address - base(&maps, Path::new(&path))),
