@@ -148,7 +148,8 @@ impl fmt::Display for SegmentError {
 
 impl core::error::Error for SegmentError {}
 
-/// The PT_LOADs that have at least one byte, in the order of the file.
+/// The PT_LOADs that have at least one byte, in the order of the file. Where p_filesz is 0, p_offset means nothing and may
+/// lie beyond the end of the file.
 pub fn loads<'a>(headers: Table<'a, ProgramHeader>) -> impl Iterator<Item = ProgramHeader> + Clone + 'a {
     headers.iter().filter(|header| header.p_type == PT_LOAD && header.p_memsz != 0)
 }

@@ -52,7 +52,7 @@ impl LaidOut {
             return Ok(None);
         }
         let mut buffer = vec![0; layout.span() as usize];
-        for load in rtld_elf::segments::loads(table) {
+        for load in rtld_elf::segments::loads(table).filter(|load| load.p_filesz != 0) {
             let (from, to, length) =
                 (load.p_offset as usize, (load.p_vaddr - layout.lowest) as usize, load.p_filesz as usize);
             buffer[to..to + length].copy_from_slice(&file[from..from + length]);
