@@ -25,7 +25,7 @@ pub trait Substitutes {
 
 /// Where to tell what is odd but no error.
 pub trait Warnings {
-    /// A copy whose source has another size: the program and its library disagree about the variable.
+    /// A copy whose source is larger than the program knows: what the program does not know of is cut off.
     fn copy_size(&self, name: &[u8]);
 }
 
@@ -369,7 +369,7 @@ impl<'s> Pass<'_, 's> {
         let Target::Definition(source) = self.target(number, &own, Purpose::Copy)? else {
             return Ok(());
         };
-        if source.symbol.st_size != own.st_size {
+        if source.symbol.st_size > own.st_size {
             self.relocator.warnings.copy_size(name);
         }
         let size = source.symbol.st_size.min(own.st_size);
