@@ -123,14 +123,7 @@ impl ProgramHeader {
         let mut bytes = Vec::with_capacity(PROGRAM_HEADER_SIZE);
         bytes.extend(self.kind.to_le_bytes());
         bytes.extend(self.flags.to_le_bytes());
-        for field in [
-            self.offset,
-            self.address,
-            self.address,
-            self.file_size,
-            self.memory_size,
-            self.alignment,
-        ] {
+        for field in [self.offset, self.address, self.address, self.file_size, self.memory_size, self.alignment] {
             bytes.extend(field.to_le_bytes());
         }
         bytes
@@ -170,12 +163,7 @@ impl Relocation {
     /// A record of type `kind` at `address`.
     #[must_use]
     pub fn new(address: u64, kind: u32, symbol: u32, addend: i64) -> Self {
-        Self {
-            address,
-            kind,
-            symbol,
-            addend,
-        }
+        Self { address, kind, symbol, addend }
     }
 
     /// The record that stands at `offset` of `file`.
@@ -201,13 +189,9 @@ impl Relocation {
 /// The little-endian number of `width` (at most 8) bytes at `offset`.
 pub fn get(file: &[u8], offset: u64, width: usize) -> anyhow::Result<u64> {
     let start = usize::try_from(offset)?;
-    let field = file
-        .get(start..start + width)
-        .with_context(|| format!("offset {offset:#x} is past the end of the file"))?;
-    Ok(field
-        .iter()
-        .rev()
-        .fold(0, |number, byte| (number << 8) | u64::from(*byte)))
+    let field =
+        file.get(start..start + width).with_context(|| format!("offset {offset:#x} is past the end of the file"))?;
+    Ok(field.iter().rev().fold(0, |number, byte| (number << 8) | u64::from(*byte)))
 }
 
 /// Write `bytes` at `offset`, which must lie in the file.

@@ -8,8 +8,7 @@ use std::path::Path;
 use anyhow::Context as _;
 
 use super::format::{
-    DYNAMIC_ENTRY_SIZE, DynamicTag, PROGRAM_HEADER_SIZE, ProgramHeader, Relocation, SegmentKind,
-    get, header_field, put,
+    DYNAMIC_ENTRY_SIZE, DynamicTag, PROGRAM_HEADER_SIZE, ProgramHeader, Relocation, SegmentKind, get, header_field, put,
 };
 
 /// A linked file, held in memory until it is written.
@@ -20,8 +19,7 @@ pub struct Image {
 impl Image {
     /// The file at `path`.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
-        let bytes =
-            std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
         Ok(Self { bytes })
     }
 
@@ -40,11 +38,7 @@ impl Image {
     pub fn program_headers(&self) -> anyhow::Result<Vec<ProgramHeader>> {
         let table = get(&self.bytes, header_field::PROGRAM_HEADER_OFFSET, 8)?;
         let count = get(&self.bytes, header_field::PROGRAM_HEADER_COUNT, 2)?;
-        (0..count)
-            .map(|index| {
-                ProgramHeader::read(&self.bytes, table + index * PROGRAM_HEADER_SIZE as u64)
-            })
-            .collect()
+        (0..count).map(|index| ProgramHeader::read(&self.bytes, table + index * PROGRAM_HEADER_SIZE as u64)).collect()
     }
 
     /// The first program header of type `kind`.
@@ -67,10 +61,7 @@ impl Image {
     }
 
     /// Let `edit` change every program header in place.
-    pub fn edit_program_headers(
-        &mut self,
-        edit: impl FnMut(&mut ProgramHeader),
-    ) -> anyhow::Result<()> {
+    pub fn edit_program_headers(&mut self, edit: impl FnMut(&mut ProgramHeader)) -> anyhow::Result<()> {
         let mut headers = self.program_headers()?;
         headers.iter_mut().for_each(edit);
         self.set_program_headers(&headers)
@@ -114,21 +105,11 @@ impl Image {
             memory_size: size,
             alignment: 0x1000,
         };
-        for header in headers
-            .iter_mut()
-            .filter(|header| header.kind == SegmentKind::PHDR)
-        {
-            *header = ProgramHeader {
-                kind: SegmentKind::PHDR,
-                alignment: 8,
-                ..segment
-            };
+        for header in headers.iter_mut().filter(|header| header.kind == SegmentKind::PHDR) {
+            *header = ProgramHeader { kind: SegmentKind::PHDR, alignment: 8, ..segment };
         }
         // PT_LOAD entries ascend in p_vaddr (gABI): the new one, which is the highest, stands behind the last of the others.
-        let last = headers
-            .iter()
-            .rposition(|header| header.kind == SegmentKind::LOAD)
-            .context("no PT_LOAD")?;
+        let last = headers.iter().rposition(|header| header.kind == SegmentKind::LOAD).context("no PT_LOAD")?;
         headers.insert(last + 1, segment);
         self.append(&vec![0; headers.len() * PROGRAM_HEADER_SIZE]);
         self.put_program_headers(table, &headers)?;
@@ -138,39 +119,18 @@ impl Image {
     /// Forget the section headers and, where they end the file, cut them off.
     pub fn strip_section_headers(&mut self) -> anyhow::Result<()> {
         let table = get(&self.bytes, header_field::SECTION_HEADER_OFFSET, 8)?;
-        let end = self
-            .program_headers()?
-            .iter()
-            .map(|header| header.offset + header.file_size)
-            .max()
-            .unwrap_or(0);
+        let end = self.program_headers()?.iter().map(|header| header.offset + header.file_size).max().unwrap_or(0);
         if table >= end {
             self.truncate(table)?;
         }
-        put(
-            &mut self.bytes,
-            header_field::SECTION_HEADER_OFFSET,
-            &0u64.to_le_bytes(),
-        )?;
-        put(
-            &mut self.bytes,
-            header_field::SECTION_HEADER_COUNT,
-            &0u16.to_le_bytes(),
-        )?;
-        put(
-            &mut self.bytes,
-            header_field::SECTION_NAMES_INDEX,
-            &0u16.to_le_bytes(),
-        )
+        put(&mut self.bytes, header_field::SECTION_HEADER_OFFSET, &0u64.to_le_bytes())?;
+        put(&mut self.bytes, header_field::SECTION_HEADER_COUNT, &0u16.to_le_bytes())?;
+        put(&mut self.bytes, header_field::SECTION_NAMES_INDEX, &0u16.to_le_bytes())
     }
 
     /// Cut the file to `length` bytes.
     pub fn truncate(&mut self, length: u64) -> anyhow::Result<()> {
-        anyhow::ensure!(
-            length <= self.length(),
-            "cannot truncate {} bytes to {length}",
-            self.length()
-        );
+        anyhow::ensure!(length <= self.length(), "cannot truncate {} bytes to {length}", self.length());
         self.bytes.truncate(usize::try_from(length)?);
         Ok(())
     }
@@ -178,14 +138,8 @@ impl Image {
     /// Cut the file where its last segment ends; returns the new length.
     pub fn truncate_to_segments(&mut self) -> anyhow::Result<u64> {
         self.strip_section_headers()?;
-        let loads = self
-            .program_headers()?
-            .into_iter()
-            .filter(|header| header.kind == SegmentKind::LOAD);
-        let end = loads
-            .map(|header| header.offset + header.file_size)
-            .max()
-            .context("no PT_LOAD")?;
+        let loads = self.program_headers()?.into_iter().filter(|header| header.kind == SegmentKind::LOAD);
+        let end = loads.map(|header| header.offset + header.file_size).max().context("no PT_LOAD")?;
         self.truncate(end)?;
         Ok(end)
     }
@@ -196,11 +150,7 @@ impl Image {
         let load = headers
             .iter()
             .filter(|header| header.kind == SegmentKind::LOAD)
-            .find(|header| {
-                address
-                    .checked_sub(header.address)
-                    .is_some_and(|distance| distance < header.file_size)
-            })
+            .find(|header| address.checked_sub(header.address).is_some_and(|distance| distance < header.file_size))
             .with_context(|| format!("address {address:#x} is in no segment of the file"))?;
         Ok(address - load.address + load.offset)
     }
@@ -260,22 +210,10 @@ impl Image {
 
     fn put_program_headers(&mut self, table: u64, headers: &[ProgramHeader]) -> anyhow::Result<()> {
         for (index, header) in headers.iter().enumerate() {
-            put(
-                &mut self.bytes,
-                table + (index * PROGRAM_HEADER_SIZE) as u64,
-                &header.bytes(),
-            )?;
+            put(&mut self.bytes, table + (index * PROGRAM_HEADER_SIZE) as u64, &header.bytes())?;
         }
-        put(
-            &mut self.bytes,
-            header_field::PROGRAM_HEADER_OFFSET,
-            &table.to_le_bytes(),
-        )?;
-        put(
-            &mut self.bytes,
-            header_field::PROGRAM_HEADER_COUNT,
-            &u16::try_from(headers.len())?.to_le_bytes(),
-        )
+        put(&mut self.bytes, header_field::PROGRAM_HEADER_OFFSET, &table.to_le_bytes())?;
+        put(&mut self.bytes, header_field::PROGRAM_HEADER_COUNT, &u16::try_from(headers.len())?.to_le_bytes())
     }
 
     fn append(&mut self, bytes: &[u8]) {
@@ -284,8 +222,7 @@ impl Image {
 
     /// Pad the file with zeroes to a multiple of `alignment`; returns the new length.
     fn pad_to(&mut self, alignment: usize) -> u64 {
-        self.bytes
-            .resize(self.bytes.len().next_multiple_of(alignment), 0);
+        self.bytes.resize(self.bytes.len().next_multiple_of(alignment), 0);
         self.length()
     }
 }

@@ -7,8 +7,7 @@ use std::path::Path;
 use anyhow::Context as _;
 
 use super::format::{
-    DynamicTag, FILE_HEADER_SIZE, PROGRAM_HEADER_SIZE, ProgramHeader, Protection, Relocation,
-    SegmentKind, put,
+    DynamicTag, FILE_HEADER_SIZE, PROGRAM_HEADER_SIZE, ProgramHeader, Protection, Relocation, SegmentKind, put,
 };
 use super::image::write_executable;
 use super::tables::{Names, Symbol, gnu_hash, symbol_table, sysv_hash};
@@ -34,14 +33,7 @@ impl Segment {
     /// A segment of `size` bytes in file and memory, page-aligned, at the same offset as its address.
     #[must_use]
     pub fn new(address: u64, size: u64, flags: u32) -> Self {
-        Self {
-            address,
-            offset: address,
-            file_size: size,
-            memory_size: size,
-            flags,
-            alignment: 0x1000,
-        }
+        Self { address, offset: address, file_size: size, memory_size: size, flags, alignment: 0x1000 }
     }
 
     /// The same at another file offset.
@@ -53,10 +45,7 @@ impl Segment {
     /// The same with another size in memory.
     #[must_use]
     pub fn memory(self, memory_size: u64) -> Self {
-        Self {
-            memory_size,
-            ..self
-        }
+        Self { memory_size, ..self }
     }
 }
 
@@ -146,9 +135,7 @@ impl Library {
 
     /// The PT_LOAD entry `index`, to be changed.
     pub fn segment(&mut self, index: usize) -> anyhow::Result<&mut Segment> {
-        self.segments
-            .get_mut(index)
-            .with_context(|| format!("no segment {index}"))
+        self.segments.get_mut(index).with_context(|| format!("no segment {index}"))
     }
 
     /// Put `bytes` at `address`.
@@ -176,8 +163,7 @@ impl Library {
 
     /// Add a DT_RELA record.
     pub fn relocation(&mut self, address: u64, kind: u32, symbol: u32, addend: i64) -> &mut Self {
-        self.relocations
-            .push(Relocation::new(address, kind, symbol, addend));
+        self.relocations.push(Relocation::new(address, kind, symbol, addend));
         self
     }
 
@@ -189,49 +175,22 @@ impl Library {
     /// The file.
     pub fn bytes(&self) -> anyhow::Result<Vec<u8>> {
         let (tables, entries) = self.tables();
-        let dynamic: Vec<u8> = entries
-            .iter()
-            .flat_map(|(tag, value)| [tag.to_le_bytes(), value.to_le_bytes()].concat())
-            .collect();
+        let dynamic: Vec<u8> =
+            entries.iter().flat_map(|(tag, value)| [tag.to_le_bytes(), value.to_le_bytes()].concat()).collect();
         let headers = self.program_headers(dynamic.len() as u64)?;
 
-        let segments_end = self
-            .segments
-            .iter()
-            .map(|segment| segment.offset + segment.file_size)
-            .max()
-            .unwrap_or(0);
+        let segments_end = self.segments.iter().map(|segment| segment.offset + segment.file_size).max().unwrap_or(0);
         let headers_end = self.headers_offset + (headers.len() * PROGRAM_HEADER_SIZE) as u64;
-        let raw_end = self
-            .raw
-            .iter()
-            .map(|(offset, bytes)| offset + bytes.len() as u64)
-            .max()
-            .unwrap_or(0);
+        let raw_end = self.raw.iter().map(|(offset, bytes)| offset + bytes.len() as u64).max().unwrap_or(0);
         let mut file = vec![0; usize::try_from(segments_end.max(headers_end).max(raw_end))?];
 
         for (offset, bytes) in &self.raw {
             put(&mut file, *offset, bytes)?;
         }
         put(&mut file, 0, &self.file_header(headers.len())?)?;
-        put(
-            &mut file,
-            self.headers_offset,
-            &headers
-                .iter()
-                .flat_map(ProgramHeader::bytes)
-                .collect::<Vec<_>>(),
-        )?;
-        put(
-            &mut file,
-            self.offset_of(self.tables_at, tables.len())?,
-            &tables,
-        )?;
-        put(
-            &mut file,
-            self.offset_of(self.dynamic_at, dynamic.len())?,
-            &dynamic,
-        )?;
+        put(&mut file, self.headers_offset, &headers.iter().flat_map(ProgramHeader::bytes).collect::<Vec<_>>())?;
+        put(&mut file, self.offset_of(self.tables_at, tables.len())?, &tables)?;
+        put(&mut file, self.offset_of(self.dynamic_at, dynamic.len())?, &dynamic)?;
         for (address, bytes) in &self.contents {
             put(&mut file, self.offset_of(*address, bytes.len())?, bytes)?;
         }
@@ -240,12 +199,11 @@ impl Library {
 
     /// File offset of `size` bytes at `address`.
     fn offset_of(&self, address: u64, size: usize) -> anyhow::Result<u64> {
-        let segment = self.segments.iter().find(|segment| {
-            segment.address <= address
-                && address + size as u64 <= segment.address + segment.file_size
-        });
-        let segment =
-            segment.with_context(|| format!("no segment holds {size} bytes at {address:#x}"))?;
+        let segment = self
+            .segments
+            .iter()
+            .find(|segment| segment.address <= address && address + size as u64 <= segment.address + segment.file_size);
+        let segment = segment.with_context(|| format!("no segment holds {size} bytes at {address:#x}"))?;
         Ok(address - segment.address + segment.offset)
     }
 
@@ -275,11 +233,7 @@ impl Library {
             entries.push((DynamicTag::GNU_HASH, add(gnu_hash(&self.symbols))));
         }
         if !self.relocations.is_empty() {
-            let table: Vec<u8> = self
-                .relocations
-                .iter()
-                .flat_map(Relocation::bytes)
-                .collect();
+            let table: Vec<u8> = self.relocations.iter().flat_map(Relocation::bytes).collect();
             entries.extend([
                 (DynamicTag::RELASZ, table.len() as u64),
                 (DynamicTag::RELAENT, 24),
@@ -287,11 +241,7 @@ impl Library {
             ]);
         }
         if !self.plt_relocations.is_empty() {
-            let table: Vec<u8> = self
-                .plt_relocations
-                .iter()
-                .flat_map(Relocation::bytes)
-                .collect();
+            let table: Vec<u8> = self.plt_relocations.iter().flat_map(Relocation::bytes).collect();
             entries.extend([
                 (DynamicTag::PLTRELSZ, table.len() as u64),
                 (DynamicTag::PLTREL, DynamicTag::RELA),
@@ -299,11 +249,7 @@ impl Library {
             ]);
         }
         if !self.packed.is_empty() {
-            let table: Vec<u8> = self
-                .packed
-                .iter()
-                .flat_map(|word| word.to_le_bytes())
-                .collect();
+            let table: Vec<u8> = self.packed.iter().flat_map(|word| word.to_le_bytes()).collect();
             entries.extend([
                 (DynamicTag::RELRSZ, table.len() as u64),
                 (DynamicTag::RELRENT, 8),
@@ -356,20 +302,12 @@ impl Library {
 
     fn file_header(&self, header_count: usize) -> anyhow::Result<Vec<u8>> {
         // ELFCLASS64, ELFDATA2LSB, EV_CURRENT, ELFOSABI_NONE; ET_DYN for EM_X86_64.
-        let mut bytes =
-            b"\x7fELF\x02\x01\x01\x00\0\0\0\0\0\0\0\0\x03\x00\x3e\x00\x01\x00\x00\x00".to_vec();
+        let mut bytes = b"\x7fELF\x02\x01\x01\x00\0\0\0\0\0\0\0\0\x03\x00\x3e\x00\x01\x00\x00\x00".to_vec();
         bytes.extend(0u64.to_le_bytes());
         bytes.extend(self.headers_offset.to_le_bytes());
         bytes.extend(0u64.to_le_bytes());
         bytes.extend(0u32.to_le_bytes());
-        for half in [
-            FILE_HEADER_SIZE as u16,
-            PROGRAM_HEADER_SIZE as u16,
-            u16::try_from(header_count)?,
-            64,
-            0,
-            0,
-        ] {
+        for half in [FILE_HEADER_SIZE as u16, PROGRAM_HEADER_SIZE as u16, u16::try_from(header_count)?, 64, 0, 0] {
             bytes.extend(half.to_le_bytes());
         }
         Ok(bytes)

@@ -67,31 +67,19 @@ impl Symbol {
     /// A global function of the library.
     #[must_use]
     pub fn function(name: &str, value: u64) -> Self {
-        Self {
-            kind: SymbolType::Function,
-            ..Self::object(name, value, 16)
-        }
+        Self { kind: SymbolType::Function, ..Self::object(name, value, 16) }
     }
 
     /// A reference to a symbol elsewhere.
     #[must_use]
     pub fn undefined(name: &str, binding: Binding) -> Self {
-        Self {
-            binding,
-            kind: SymbolType::None,
-            place: Place::Undefined,
-            ..Self::object(name, 0, 0)
-        }
+        Self { binding, kind: SymbolType::None, place: Place::Undefined, ..Self::object(name, 0, 0) }
     }
 
     /// A symbol whose value does not move with the library.
     #[must_use]
     pub fn absolute(name: &str, value: u64) -> Self {
-        Self {
-            kind: SymbolType::None,
-            place: Place::Absolute,
-            ..Self::object(name, value, 0)
-        }
+        Self { kind: SymbolType::None, place: Place::Absolute, ..Self::object(name, value, 0) }
     }
 
     fn bytes(&self, name_offset: u32) -> Vec<u8> {
@@ -148,10 +136,7 @@ pub fn sysv_hash(symbols: &[Symbol]) -> Vec<u8> {
     let count = symbols.len() as u32 + 1;
     let mut words = vec![1, count, count - 1];
     words.extend((0..count).map(|index| index.saturating_sub(1)));
-    words
-        .iter()
-        .flat_map(|word: &u32| word.to_le_bytes())
-        .collect()
+    words.iter().flat_map(|word: &u32| word.to_le_bytes()).collect()
 }
 
 /// DT_GNU_HASH with a single bucket. Defined symbols must be the last ones of the table, as the format wants.
@@ -161,19 +146,10 @@ pub fn gnu_hash(symbols: &[Symbol]) -> Vec<u8> {
         .iter()
         .rposition(|symbol| symbol.place == Place::Undefined || symbol.binding == Binding::Local)
         .map_or(0, |last| last + 1);
-    let hashes: Vec<u32> = symbols
-        .iter()
-        .skip(first)
-        .map(|symbol| gnu_hash_value(&symbol.name))
-        .collect();
-    let bloom = hashes.iter().fold(0u64, |bloom, hash| {
-        bloom | 1 << (hash % 64) | 1 << ((hash >> SHIFT) % 64)
-    });
+    let hashes: Vec<u32> = symbols.iter().skip(first).map(|symbol| gnu_hash_value(&symbol.name)).collect();
+    let bloom = hashes.iter().fold(0u64, |bloom, hash| bloom | 1 << (hash % 64) | 1 << ((hash >> SHIFT) % 64));
     let first = first as u32 + 1;
-    let mut bytes: Vec<u8> = [1, first, 1, SHIFT]
-        .iter()
-        .flat_map(|word: &u32| word.to_le_bytes())
-        .collect();
+    let mut bytes: Vec<u8> = [1, first, 1, SHIFT].iter().flat_map(|word: &u32| word.to_le_bytes()).collect();
     bytes.extend(bloom.to_le_bytes());
     bytes.extend(if hashes.is_empty() { 0 } else { first }.to_le_bytes());
     for (index, hash) in hashes.iter().enumerate() {
@@ -185,7 +161,5 @@ pub fn gnu_hash(symbols: &[Symbol]) -> Vec<u8> {
 }
 
 fn gnu_hash_value(name: &str) -> u32 {
-    name.bytes().fold(5381, |hash: u32, byte| {
-        hash.wrapping_mul(33).wrapping_add(u32::from(byte))
-    })
+    name.bytes().fold(5381, |hash: u32, byte| hash.wrapping_mul(33).wrapping_add(u32::from(byte)))
 }

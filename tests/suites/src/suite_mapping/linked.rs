@@ -19,45 +19,19 @@ pub fn run(context: &Context, report: &mut Report) -> anyhow::Result<()> {
 fn layouts(context: &Context, report: &mut Report) -> anyhow::Result<()> {
     let layouts: [(&str, Linker, &[&str]); 10] = [
         ("bfd", Linker::Bfd, &["-Wl,-z,separate-code"]),
-        (
-            "bfd, code and constants in one segment",
-            Linker::Bfd,
-            &["-Wl,-z,noseparate-code"],
-        ),
-        (
-            "bfd, pages of 2 MiB",
-            Linker::Bfd,
-            &["-Wl,-z,max-page-size=0x200000"],
-        ),
-        (
-            "bfd, pages of 2 MiB, without RELRO",
-            Linker::Bfd,
-            &["-Wl,-z,max-page-size=0x200000,-z,norelro"],
-        ),
+        ("bfd, code and constants in one segment", Linker::Bfd, &["-Wl,-z,noseparate-code"]),
+        ("bfd, pages of 2 MiB", Linker::Bfd, &["-Wl,-z,max-page-size=0x200000"]),
+        ("bfd, pages of 2 MiB, without RELRO", Linker::Bfd, &["-Wl,-z,max-page-size=0x200000,-z,norelro"]),
         ("lld", Linker::Lld, &[]),
-        (
-            "lld, constants with the code",
-            Linker::Lld,
-            &["-Wl,--no-rosegment"],
-        ),
+        ("lld, constants with the code", Linker::Lld, &["-Wl,--no-rosegment"]),
         ("lld, separate code", Linker::Lld, &["-Wl,-z,separate-code"]),
-        (
-            "lld, no two segments in one page of the file",
-            Linker::Lld,
-            &["-Wl,-z,separate-loadable-segments"],
-        ),
+        ("lld, no two segments in one page of the file", Linker::Lld, &["-Wl,-z,separate-loadable-segments"]),
         ("mold", Linker::Mold, &[]),
-        (
-            "mold, separate segments",
-            Linker::Mold,
-            &["-Wl,-z,separate-loadable-segments"],
-        ),
+        ("mold, separate segments", Linker::Mold, &["-Wl,-z,separate-loadable-segments"]),
     ];
     for (words, linker, flags) in layouts {
-        for (kind, kind_flags) in [
-            ("position-independent", &["-pie", "-fPIE"]),
-            ("non-PIE", &["-no-pie", "-fno-pie"]),
-        ] {
+        for (kind, kind_flags) in [("position-independent", &["-pie", "-fPIE"]), ("non-PIE", &["-no-pie", "-fno-pie"])]
+        {
             let directory = format!("linked/{words}, {kind}").replace([' ', ','], "_");
             let library = Build::new("mapping/linked.c")
                 .shared()
@@ -74,12 +48,7 @@ fn layouts(context: &Context, report: &mut Report) -> anyhow::Result<()> {
                 .with(library)
                 .output(format!("{directory}/linked"))
                 .build(context)?;
-            same(
-                context,
-                report,
-                &format!("{kind} program and library by {words}"),
-                &program,
-            )?;
+            same(context, report, &format!("{kind} program and library by {words}"), &program)?;
         }
     }
     Ok(())
@@ -89,53 +58,32 @@ fn layouts(context: &Context, report: &mut Report) -> anyhow::Result<()> {
 fn edited(context: &Context, report: &mut Report) -> anyhow::Result<()> {
     type Edit = fn(&mut Image) -> anyhow::Result<()>;
     let library_edits: [(&str, Edit); 5] = [
-        ("without section headers", |image| {
-            image.strip_section_headers()
-        }),
-        ("cut where its segments end", |image| {
-            image.truncate_to_segments().map(drop)
-        }),
+        ("without section headers", |image| image.strip_section_headers()),
+        ("cut where its segments end", |image| image.truncate_to_segments().map(drop)),
         ("with program headers at the end of the file", |image| {
             let offset = image.move_program_headers_to_end()?;
             anyhow::ensure!(offset > 0x1000, "the program headers are in the first page");
             Ok(())
         }),
-        (
-            "with p_align of 2 MiB where the layout keeps 4096",
-            align_segments,
-        ),
-        ("without PT_GNU_RELRO", |image| {
-            image.remove_program_headers(SegmentKind::GNU_RELRO)
-        }),
+        ("with p_align of 2 MiB where the layout keeps 4096", align_segments),
+        ("without PT_GNU_RELRO", |image| image.remove_program_headers(SegmentKind::GNU_RELRO)),
     ];
     let program_edits: [(&str, Edit); 4] = [
-        ("without section headers", |image| {
-            image.strip_section_headers()
+        ("without section headers", |image| image.strip_section_headers()),
+        ("cut where its segments end", |image| image.truncate_to_segments().map(drop)),
+        ("with program headers in a segment at the end of the file", |image| {
+            let offset = image.move_program_headers_to_segment()?;
+            anyhow::ensure!(offset > 0x1000, "the program headers are in the first page");
+            Ok(())
         }),
-        ("cut where its segments end", |image| {
-            image.truncate_to_segments().map(drop)
-        }),
-        (
-            "with program headers in a segment at the end of the file",
-            |image| {
-                let offset = image.move_program_headers_to_segment()?;
-                anyhow::ensure!(offset > 0x1000, "the program headers are in the first page");
-                Ok(())
-            },
-        ),
-        (WITHOUT_PHDR, |image| {
-            image.remove_program_headers(SegmentKind::PHDR)
-        }),
+        (WITHOUT_PHDR, |image| image.remove_program_headers(SegmentKind::PHDR)),
     ];
     for (words, edit) in library_edits {
         let (program, library) = pair(context, &format!("library {words}"), &["-pie", "-fPIE"])?;
         change(&library, edit)?;
         same(context, report, &format!("library {words}"), &program)?;
     }
-    for (kind, flags) in [
-        ("position-independent", ["-pie", "-fPIE"]),
-        ("non-PIE", ["-no-pie", "-fno-pie"]),
-    ] {
+    for (kind, flags) in [("position-independent", ["-pie", "-fPIE"]), ("non-PIE", ["-no-pie", "-fno-pie"])] {
         for (words, edit) in program_edits {
             // The load bias of a position-independent program that the kernel mapped is known from PT_PHDR alone: ld-linux crashes.
             if words == WITHOUT_PHDR && kind != "non-PIE" {
@@ -156,23 +104,14 @@ fn align_segments(image: &mut Image) -> anyhow::Result<()> {
             header.alignment = 0x20_0000;
         }
     })?;
-    let congruent = image
-        .program_headers()?
-        .iter()
-        .all(|header| (header.address - header.offset).is_multiple_of(0x20_0000));
-    anyhow::ensure!(
-        !congruent,
-        "the linker kept offset and address congruent: the fixture shows nothing"
-    );
+    let congruent =
+        image.program_headers()?.iter().all(|header| (header.address - header.offset).is_multiple_of(0x20_0000));
+    anyhow::ensure!(!congruent, "the linker kept offset and address congruent: the fixture shows nothing");
     Ok(())
 }
 
 /// Program and library in a directory of their own.
-fn pair(
-    context: &Context,
-    name: &str,
-    flags: &[&str],
-) -> anyhow::Result<(std::path::PathBuf, std::path::PathBuf)> {
+fn pair(context: &Context, name: &str, flags: &[&str]) -> anyhow::Result<(std::path::PathBuf, std::path::PathBuf)> {
     let directory = format!("edited/{name}").replace([' ', ','], "_");
     let library = Build::new("mapping/linked.c")
         .shared()
@@ -204,10 +143,7 @@ fn same(context: &Context, report: &mut Report, name: &str, program: &Path) -> a
     );
     for (way, bind) in WAYS {
         let outcome = Run::new(program).way(way).bind(bind).output(context)?;
-        report.check(
-            format!("{name}, {way:?} {bind:?}"),
-            outcome.same_as(&reference),
-        );
+        report.check(format!("{name}, {way:?} {bind:?}"), outcome.same_as(&reference));
     }
     Ok(())
 }
@@ -230,17 +166,11 @@ fn two_names(context: &Context, report: &mut Report) -> anyhow::Result<()> {
         .output("two_names/program")
         .build(context)?;
     anyhow::ensure!(first.exists() && second.exists());
-    let library = Build::new("mapping/two_names.c")
-        .shared()
-        .flag("-DLIBRARY")
-        .output("two_names/library")
-        .build(context)?;
+    let library =
+        Build::new("mapping/two_names.c").shared().flag("-DLIBRARY").output("two_names/library").build(context)?;
     let want = "constructed\n1 2\nmapped from offset 0: 1\n";
     for (words, hard) in [("a symbolic link", false), ("a hard link", true)] {
-        let directory = context
-            .work
-            .join("two_names")
-            .join(if hard { "hard" } else { "symbolic" });
+        let directory = context.work.join("two_names").join(if hard { "hard" } else { "symbolic" });
         std::fs::create_dir_all(&directory)?;
         for name in ["first.so", "second.so"] {
             if hard {
@@ -253,18 +183,10 @@ fn two_names(context: &Context, report: &mut Report) -> anyhow::Result<()> {
         let program_elsewhere = context.work.join("two_names_program");
         std::fs::copy(&program, &program_elsewhere)?;
         let run = |way| {
-            Run::new(&program_elsewhere)
-                .way(way)
-                .bind(Bind::Lazy)
-                .env("LD_LIBRARY_PATH", &directory)
-                .output(context)
+            Run::new(&program_elsewhere).way(way).bind(Bind::Lazy).env("LD_LIBRARY_PATH", &directory).output(context)
         };
         let reference = run(Way::Reference)?;
-        anyhow::ensure!(
-            reference.text() == want,
-            "ld-linux does otherwise: {}",
-            reference.describe()
-        );
+        anyhow::ensure!(reference.text() == want, "ld-linux does otherwise: {}", reference.describe());
         for (way, way_words) in BOTH_WAYS {
             report.check(
                 format!("a library needed by two names, {words}, is mapped once, {way_words}"),

@@ -17,10 +17,7 @@ pub const SONAME: &str = "libodd.so";
 pub const ANCHOR: u64 = 0x2800;
 
 /// Both ways of starting a program, with words for check names.
-pub const BOTH_WAYS: [(Way, &str); 2] = [
-    (Way::Direct, "directly"),
-    (Way::Interpreter, "as PT_INTERP"),
-];
+pub const BOTH_WAYS: [(Way, &str); 2] = [(Way::Direct, "directly"), (Way::Interpreter, "as PT_INTERP")];
 
 /// What the probe must print.
 #[derive(Clone, Copy)]
@@ -55,10 +52,7 @@ impl Probe {
             .with(stub)
             .output("probe")
             .build(context)?;
-        Ok(Self {
-            context: context.clone(),
-            program,
-        })
+        Ok(Self { context: context.clone(), program })
     }
 
     /// The program.
@@ -73,17 +67,9 @@ impl Probe {
     }
 
     /// Run `commands` on the library in directory `name` of the suite's work directory.
-    pub fn run(
-        &self,
-        name: &str,
-        way: Way,
-        anchor: u64,
-        commands: &[&str],
-    ) -> anyhow::Result<Outcome> {
+    pub fn run(&self, name: &str, way: Way, anchor: u64, commands: &[&str]) -> anyhow::Result<Outcome> {
         let anchor = format!("{anchor:x}");
-        let arguments = [anchor.as_str()]
-            .into_iter()
-            .chain(commands.iter().copied());
+        let arguments = [anchor.as_str()].into_iter().chain(commands.iter().copied());
         Run::new(&self.program)
             .way(way)
             .bind(Bind::Lazy)
@@ -102,9 +88,7 @@ impl Probe {
         commands: &[&str],
         expected: Expected<'_>,
     ) -> anyhow::Result<()> {
-        library
-            .write(&self.directory(name).join(SONAME))
-            .with_context(|| name.to_owned())?;
+        library.write(&self.directory(name).join(SONAME)).with_context(|| name.to_owned())?;
         self.check_present(report, name, anchor, commands, expected)
     }
 
@@ -139,9 +123,7 @@ impl Probe {
                 );
                 if let Expected::Agreed(lines) = expected {
                     prints(&outcome, lines).map_err(|message| {
-                        anyhow::anyhow!(
-                            "{name}: ld-linux does not do what is written down: {message}"
-                        )
+                        anyhow::anyhow!("{name}: ld-linux does not do what is written down: {message}")
                     })?;
                 }
                 Some(outcome)
@@ -168,10 +150,7 @@ pub fn prints(outcome: &Outcome, lines: &[&str]) -> Result<(), String> {
     if outcome.status == Status::Exit(0) && outcome.text() == want && outcome.stderr.is_empty() {
         Ok(())
     } else {
-        Err(format!(
-            "expected status 0 and\n{want}got      {}",
-            outcome.describe()
-        ))
+        Err(format!("expected status 0 and\n{want}got      {}", outcome.describe()))
     }
 }
 
@@ -186,9 +165,6 @@ pub fn refused(outcome: &Outcome, texts: &[&str]) -> Result<(), String> {
     {
         Ok(())
     } else {
-        Err(format!(
-            "expected exit 127 and one line of error with {texts:?}\ngot      {}",
-            outcome.describe()
-        ))
+        Err(format!("expected exit 127 and one line of error with {texts:?}\ngot      {}", outcome.describe()))
     }
 }

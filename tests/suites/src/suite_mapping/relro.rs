@@ -5,9 +5,7 @@ use crate::elf_writer::{Library, ProgramHeader, Protection, Segment, SegmentKind
 use crate::harness::{Build, Context, Linker, Report, Run, WAYS, Way};
 
 pub fn run(context: &Context, report: &mut Report, probe: &Probe) -> anyhow::Result<()> {
-    let pages = [
-        "p:0:6000", "w:2000", "w:2ff8", "w:3000", "w:37ff", "w:3800", "w:4000",
-    ];
+    let pages = ["p:0:6000", "w:2000", "w:2ff8", "w:3000", "w:37ff", "w:3800", "w:4000"];
     for (words, address, size) in [
         ("of one page", 0x2000, 0x1000),
         ("of two pages", 0x2000, 0x2000),
@@ -21,31 +19,17 @@ pub fn run(context: &Context, report: &mut Report, probe: &Probe) -> anyhow::Res
         let mut library = shape();
         library.headers.push(relro(address, size));
         // A relocation inside: RELRO comes after it.
-        library
-            .relocation(0x2900, Type::RELATIVE, 0, 0x1000)
-            .relocation(0x3900, Type::RELATIVE, 0, 0x1000);
+        library.relocation(0x2900, Type::RELATIVE, 0, 0x1000).relocation(0x3900, Type::RELATIVE, 0, 0x1000);
         let mut commands = pages.to_vec();
         commands.extend(["r:2900", "r:3900"]);
-        probe.check(
-            report,
-            &format!("RELRO {words}"),
-            &library,
-            &commands,
-            Expected::Reference,
-        )?;
+        probe.check(report, &format!("RELRO {words}"), &library, &commands, Expected::Reference)?;
     }
 
     let mut library = shape();
     library.headers.push(relro(0x2000, 0x1000));
     let commands = ["w:2000", "w:2fff", "w:3000"];
     let lines = ["w 2000: SIGSEGV", "w 2fff: SIGSEGV", "w 3000: written"];
-    probe.check(
-        report,
-        "a write to RELRO is SIGSEGV",
-        &library,
-        &commands,
-        Expected::Agreed(&lines),
-    )?;
+    probe.check(report, "a write to RELRO is SIGSEGV", &library, &commands, Expected::Agreed(&lines))?;
     linked(context, report)
 }
 
@@ -77,10 +61,7 @@ fn linked(context: &Context, report: &mut Report) -> anyhow::Result<()> {
             );
             for (way, bind) in WAYS {
                 let outcome = Run::new(&program).way(way).bind(bind).output(context)?;
-                let name = format!(
-                    "RELRO of a {kind} program and its library by {}, {way:?} {bind:?}",
-                    linker.name()
-                );
+                let name = format!("RELRO of a {kind} program and its library by {}, {way:?} {bind:?}", linker.name());
                 report.check(name, outcome.same_as(&reference));
             }
         }
@@ -92,9 +73,7 @@ fn linked(context: &Context, report: &mut Report) -> anyhow::Result<()> {
 fn shape() -> Library {
     let mut library = Library::ordinary(SONAME);
     library.segments.pop();
-    library
-        .segments
-        .push(Segment::new(0x2000, 0x3000, Protection::RW).memory(0x4000));
+    library.segments.push(Segment::new(0x2000, 0x3000, Protection::RW).memory(0x4000));
     library
 }
 

@@ -12,12 +12,7 @@ const DF_TEXTREL: u64 = 4;
 
 pub fn run(context: &Context, report: &mut Report) -> anyhow::Result<()> {
     let cases = [
-        (
-            "marked by DT_TEXTREL and DF_TEXTREL",
-            Linker::Bfd,
-            true,
-            true,
-        ),
+        ("marked by DT_TEXTREL and DF_TEXTREL", Linker::Bfd, true, true),
         ("marked by DT_TEXTREL alone", Linker::Bfd, true, false),
         ("marked by DF_TEXTREL alone", Linker::Bfd, false, true),
         ("as lld links it", Linker::Lld, true, true),
@@ -32,9 +27,7 @@ pub fn run(context: &Context, report: &mut Report) -> anyhow::Result<()> {
         .output("text/program/text")
         .build(context)?;
     anyhow::ensure!(
-        Image::read(&program)?
-            .dynamic_value(DynamicTag::TEXTREL)
-            .is_ok(),
+        Image::read(&program)?.dynamic_value(DynamicTag::TEXTREL).is_ok(),
         "the program has no text relocation"
     );
     applied(context, report, "in the program itself", &program)?;
@@ -43,26 +36,16 @@ pub fn run(context: &Context, report: &mut Report) -> anyhow::Result<()> {
     let program = build(context, "text/unsaid", Linker::Bfd, false, false)?;
     for (way, way_words) in BOTH_WAYS {
         let outcome = Run::new(&program).way(way).output(context)?;
-        let texts = [
-            "/text: error while loading shared libraries: ",
-            "/libtext.so: ",
-            "is outside the writable segments",
-        ];
-        report.check(
-            format!("text relocations without DT_TEXTREL are refused, {way_words}"),
-            refused(&outcome, &texts),
-        );
+        let texts =
+            ["/text: error while loading shared libraries: ", "/libtext.so: ", "is outside the writable segments"];
+        report
+            .check(format!("text relocations without DT_TEXTREL are refused, {way_words}"), refused(&outcome, &texts));
     }
     Ok(())
 }
 
 /// The program prints 42 and the permissions of its text, and nothing was writable and executable on the way.
-fn applied(
-    context: &Context,
-    report: &mut Report,
-    words: &str,
-    program: &Path,
-) -> anyhow::Result<()> {
+fn applied(context: &Context, report: &mut Report, words: &str, program: &Path) -> anyhow::Result<()> {
     let reference = Run::new(program).way(Way::Reference).output(context)?;
     anyhow::ensure!(
         reference.status == Status::Exit(0) && reference.text() == "42\nr-xp\n",
@@ -71,30 +54,16 @@ fn applied(
     );
     for (way, way_words) in BOTH_WAYS {
         let run = Run::new(program).way(way);
-        report.check(
-            format!("text relocations {words}, {way_words}"),
-            run.output(context)?.same_as(&reference),
-        );
+        report.check(format!("text relocations {words}, {way_words}"), run.output(context)?.same_as(&reference));
         let calls = trace(context, &run, "mmap,mprotect,pkey_mprotect");
-        let name = format!(
-            "text relocations {words} never make memory writable and executable, {way_words}"
-        );
-        report.check(
-            name,
-            calls.and_then(|calls| writable_and_executable(&calls)),
-        );
+        let name = format!("text relocations {words} never make memory writable and executable, {way_words}");
+        report.check(name, calls.and_then(|calls| writable_and_executable(&calls)));
     }
     Ok(())
 }
 
 /// Program and library in `directory`; the library says by DT_TEXTREL, by DT_FLAGS, by both or by neither that it has text relocations.
-fn build(
-    context: &Context,
-    directory: &str,
-    linker: Linker,
-    by_tag: bool,
-    by_flag: bool,
-) -> anyhow::Result<PathBuf> {
+fn build(context: &Context, directory: &str, linker: Linker, by_tag: bool, by_flag: bool) -> anyhow::Result<PathBuf> {
     let library = Build::new("mapping/text_relocations.S")
         .shared()
         .linker(linker)
@@ -112,15 +81,8 @@ fn build(
 
 fn say(library: &Path, by_tag: bool, by_flag: bool) -> anyhow::Result<()> {
     let mut image = Image::read(library)?;
-    let has = |image: &Image, tag| {
-        image
-            .dynamic()
-            .map(|entries| entries.iter().any(|entry| entry.0 == tag))
-    };
-    anyhow::ensure!(
-        has(&image, DynamicTag::TEXTREL)?,
-        "the linker made no text relocation"
-    );
+    let has = |image: &Image, tag| image.dynamic().map(|entries| entries.iter().any(|entry| entry.0 == tag));
+    anyhow::ensure!(has(&image, DynamicTag::TEXTREL)?, "the linker made no text relocation");
     // An entry that shall not be there becomes a second DT_SYMENT, which changes nothing.
     const SYMENT: (u64, u64) = (DynamicTag::SYMENT, 24);
     if !has(&image, DynamicTag::FLAGS)? {

@@ -22,54 +22,30 @@ fn copies(context: &Context, report: &mut Report) -> anyhow::Result<()> {
             .linker(linker)
             .output(format!("{directory}/libcopy.so"))
             .build(context)?;
-        let program = program(&directory, "copy")
-            .linker(linker)
-            .with(library)
-            .build(context)?;
+        let program = program(&directory, "copy").linker(linker).with(library).build(context)?;
         expect_copies(&program, 7)?;
-        same(
-            context,
-            report,
-            &format!("COPY by {}", linker.name()),
-            &program,
-        )?;
+        same(context, report, &format!("COPY by {}", linker.name()), &program)?;
     }
     Ok(())
 }
 
 /// Program and library disagree about the size of an object: the smaller one is copied, and the program is told as ld-linux tells it.
 fn copy_sizes(context: &Context, report: &mut Report) -> anyhow::Result<()> {
-    for (words, known, real) in [
-        ("larger", "2", "4"),
-        ("smaller", "4", "2"),
-        ("equal", "4", "4"),
-    ] {
+    for (words, known, real) in [("larger", "2", "4"), ("smaller", "4", "2"), ("equal", "4", "4")] {
         let build = |size: &str, output: &str| {
             Build::new("relocations/copy_library.c")
                 .shared()
                 .flag(format!("-DSIZES={size}"))
                 .output(format!("copy/{words}/{output}"))
         };
-        let link_time = build(known, "link/libcopy.so")
-            .flag("-Wl,-soname,libcopy.so")
-            .build(context)?;
-        build(real, "libcopy.so")
-            .flags(&["-Wl,-soname,libcopy.so", "-w"])
-            .build(context)?;
-        let program = program(&format!("copy/{words}"), "copy")
-            .flag("-DSIZED")
-            .with(link_time)
-            .build(context)?;
+        let link_time = build(known, "link/libcopy.so").flag("-Wl,-soname,libcopy.so").build(context)?;
+        build(real, "libcopy.so").flags(&["-Wl,-soname,libcopy.so", "-w"]).build(context)?;
+        let program = program(&format!("copy/{words}"), "copy").flag("-DSIZED").with(link_time).build(context)?;
         let reference = reference(context, &program)?;
-        let warned = reference
-            .error_text()
-            .contains("`sized' has different size in shared object, consider re-linking");
+        let warned =
+            reference.error_text().contains("`sized' has different size in shared object, consider re-linking");
         // ld-linux warns of a larger one only: what the program does not know of it is cut off.
-        anyhow::ensure!(
-            warned == (words == "larger"),
-            "the fixture shows nothing: {}",
-            reference.describe()
-        );
+        anyhow::ensure!(warned == (words == "larger"), "the fixture shows nothing: {}", reference.describe());
         for (way, bind) in WAYS {
             let outcome = Run::new(&program).way(way).bind(bind).output(context)?;
             report.check(
@@ -91,14 +67,8 @@ fn thread_local(context: &Context, report: &mut Report) -> anyhow::Result<()> {
     ];
     for linker in LINKERS {
         for (words, flags) in models {
-            for (optimisation, program_flags) in
-                [("-O0", ["-pie", "-fPIE"]), ("-O2", ["-no-pie", "-fno-pie"])]
-            {
-                let directory = format!(
-                    "tls/{}{optimisation}/{}",
-                    linker.name(),
-                    words.replace(' ', "_")
-                );
+            for (optimisation, program_flags) in [("-O0", ["-pie", "-fPIE"]), ("-O2", ["-no-pie", "-fno-pie"])] {
+                let directory = format!("tls/{}{optimisation}/{}", linker.name(), words.replace(' ', "_"));
                 let library = Build::new("relocations/thread_local_library.c")
                     .shared()
                     .linker(linker)
@@ -116,10 +86,7 @@ fn thread_local(context: &Context, report: &mut Report) -> anyhow::Result<()> {
                 same(
                     context,
                     report,
-                    &format!(
-                        "thread-local variables, {words}, by {} {optimisation}",
-                        linker.name()
-                    ),
+                    &format!("thread-local variables, {words}, by {} {optimisation}", linker.name()),
                     &program,
                 )?;
             }
@@ -130,54 +97,27 @@ fn thread_local(context: &Context, report: &mut Report) -> anyhow::Result<()> {
 
 /// The same pointers as RELATIVE records and packed; the packed ones without the version GLIBC_ABI_DT_RELR as well.
 fn pointers(context: &Context, report: &mut Report) -> anyhow::Result<()> {
-    let want = reference(
-        context,
-        &pointer_program(context, "pointers/plain", Linker::Bfd, &[])?,
-    )?;
+    let want = reference(context, &pointer_program(context, "pointers/plain", Linker::Bfd, &[])?)?;
     let packed: [(&str, Linker, &[&str]); 5] = [
         ("RELA, by bfd", Linker::Bfd, &[]),
         ("RELA, by lld", Linker::Lld, &[]),
-        (
-            "RELR, by bfd, which asks for GLIBC_ABI_DT_RELR",
-            Linker::Bfd,
-            &["-Wl,-z,pack-relative-relocs"],
-        ),
+        ("RELR, by bfd, which asks for GLIBC_ABI_DT_RELR", Linker::Bfd, &["-Wl,-z,pack-relative-relocs"]),
         // ld-linux refuses these two, because nothing in them asks for that version (users.md C11).
         ("RELR, by lld", Linker::Lld, &["-Wl,--pack-dyn-relocs=relr"]),
-        (
-            "RELR, by mold",
-            Linker::Mold,
-            &["-Wl,--pack-dyn-relocs=relr"],
-        ),
+        ("RELR, by mold", Linker::Mold, &["-Wl,--pack-dyn-relocs=relr"]),
     ];
     for (words, linker, flags) in packed {
-        let program = pointer_program(
-            context,
-            &format!("pointers/{words}").replace([' ', ','], "_"),
-            linker,
-            flags,
-        )?;
-        anyhow::ensure!(
-            has_relr(&program)? != flags.is_empty(),
-            "{words}: the linker did otherwise"
-        );
+        let program = pointer_program(context, &format!("pointers/{words}").replace([' ', ','], "_"), linker, flags)?;
+        anyhow::ensure!(has_relr(&program)? != flags.is_empty(), "{words}: the linker did otherwise");
         for (way, bind) in WAYS {
             let outcome = Run::new(&program).way(way).bind(bind).output(context)?;
-            report.check(
-                format!("pointers by {words}, {way:?} {bind:?}"),
-                outcome.same_as(&want),
-            );
+            report.check(format!("pointers by {words}, {way:?} {bind:?}"), outcome.same_as(&want));
         }
     }
     Ok(())
 }
 
-fn pointer_program(
-    context: &Context,
-    directory: &str,
-    linker: Linker,
-    flags: &[&str],
-) -> anyhow::Result<PathBuf> {
+fn pointer_program(context: &Context, directory: &str, linker: Linker, flags: &[&str]) -> anyhow::Result<PathBuf> {
     let library = Build::new("relocations/pointers.c")
         .shared()
         .linker(linker)
@@ -196,9 +136,7 @@ fn pointer_program(
 
 fn has_relr(program: &Path) -> anyhow::Result<bool> {
     let entries = crate::elf_writer::Image::read(program)?.dynamic()?;
-    Ok(entries
-        .iter()
-        .any(|entry| entry.0 == crate::elf_writer::DynamicTag::RELR))
+    Ok(entries.iter().any(|entry| entry.0 == crate::elf_writer::DynamicTag::RELR))
 }
 
 /// A position-dependent program, whose references to data of libraries are direct.
@@ -211,26 +149,15 @@ fn program(directory: &str, name: &str) -> Build {
 /// The fixture is worth nothing if the compiler went through the GOT.
 fn expect_copies(program: &Path, count: usize) -> anyhow::Result<()> {
     let image = crate::elf_writer::Image::read(program)?;
-    let copies = image
-        .relocations()?
-        .iter()
-        .filter(|relocation| relocation.kind == crate::elf_writer::Type::COPY)
-        .count();
-    anyhow::ensure!(
-        copies == count,
-        "{} has {copies} COPY relocations, not {count}",
-        program.display()
-    );
+    let copies =
+        image.relocations()?.iter().filter(|relocation| relocation.kind == crate::elf_writer::Type::COPY).count();
+    anyhow::ensure!(copies == count, "{} has {copies} COPY relocations, not {count}", program.display());
     Ok(())
 }
 
 fn reference(context: &Context, program: &Path) -> anyhow::Result<Outcome> {
     let outcome = Run::new(program).way(Way::Reference).output(context)?;
-    anyhow::ensure!(
-        outcome.status == Status::Exit(0),
-        "ld-linux does not run the fixture: {}",
-        outcome.describe()
-    );
+    anyhow::ensure!(outcome.status == Status::Exit(0), "ld-linux does not run the fixture: {}", outcome.describe());
     Ok(outcome)
 }
 
@@ -239,10 +166,7 @@ fn same(context: &Context, report: &mut Report, name: &str, program: &Path) -> a
     let reference = reference(context, program)?;
     for (way, bind) in WAYS {
         let outcome = Run::new(program).way(way).bind(bind).output(context)?;
-        report.check(
-            format!("{name}, {way:?} {bind:?}"),
-            outcome.same_as(&reference),
-        );
+        report.check(format!("{name}, {way:?} {bind:?}"), outcome.same_as(&reference));
     }
     Ok(())
 }
