@@ -18,7 +18,7 @@ use rtld_sys::{process, thread};
 
 /// Addresses of our functions, by substitute; 0 keeps the C library's own.
 pub fn substitutes() -> [usize; COUNT] {
-    let ours: [(Substitute, usize); 17] = [
+    let ours: [(Substitute, usize); 18] = [
         (Substitute::Open, open as *const () as usize),
         (Substitute::OpenInNamespace, open_in_namespace as *const () as usize),
         (Substitute::Symbol, symbol as *const () as usize),
@@ -36,6 +36,7 @@ pub fn substitutes() -> [usize; COUNT] {
         (Substitute::DeallocateTls, deallocate_tls as *const () as usize),
         (Substitute::TlsStaticInformation, tls_static_information as *const () as usize),
         (Substitute::FindDsoForObject, find_dso_for_object as *const () as usize),
+        (Substitute::RendezvousStructure, (&raw const _r_debug).expose_provenance()),
     ];
     let mut table = [0; COUNT];
     for (substitute, function) in ours {
@@ -345,7 +346,7 @@ pub fn publish_debugger(world: &World, base: usize) {
         // SAFETY: the word of DT_DEBUG is in a writable segment of the program and is ours to fill (gABI).
         unsafe { slot.write_unaligned((&raw const _r_debug).expose_provenance()) };
     }
-    _dl_debug_state();
+    // No stop here: a debugger would look into a C library that is not relocated yet, and give up on its threads.
 }
 
 /// Says that the list is complete.

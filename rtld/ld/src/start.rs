@@ -8,12 +8,13 @@ use crate::program::{self, WayIn};
 use crate::report::{Writer, error};
 use crate::stack::InitialStack;
 use crate::{executable_stack, exports, host, list, trampoline};
+use alloc::vec::Vec;
 use core::ffi::CStr;
 use core::fmt::Write;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
-use rtld_link::deferred::Resolvers;
+use rtld_link::deferred::{Deferred, Resolvers};
 use rtld_link::error::{Class, Error, Reason};
-use rtld_link::fallible::try_box;
+use rtld_link::fallible::{OutOfMemory, try_box, try_filled, try_push};
 use rtld_link::init_order::init_order;
 use rtld_link::load::{Loader, Missing};
 use rtld_link::lookup::Scope;
@@ -105,7 +106,7 @@ pub fn start(stack: usize, base: usize) -> Departure {
                 Err(reason) => cannot_start(name.to_bytes(), &reason.of(name.to_bytes())),
             };
             let mode = if variables.trace { Mode::List } else { Mode::Run };
-            let request = Request { mode, trace: true, use_cache: true, preload_option: None };
+            let request = Request { way: WayIn::Interpreter, mode, trace: true, use_cache: true, preload_option: None };
             Linking { stack, base, trust, pages, variables, request, name }.run(program, ourselves)
         }
     }
@@ -128,6 +129,7 @@ fn start_directly(
     let mode = if variables.trace { Mode::List } else { command.options.mode };
     variables.library_path = command.options.library_path.or(variables.library_path);
     let request = Request {
+        way: WayIn::Direct,
         mode,
         trace: variables.trace,
         use_cache: !command.options.inhibit_cache,
@@ -153,11 +155,19 @@ fn program_name(stack: InitialStack) -> &'static CStr {
 
 /// What is asked for beyond the environment.
 struct Request {
+    way: WayIn,
     mode: Mode,
     /// Asked by LD_TRACE_LOADED_OBJECTS, as ldd does: something missing is no failure.
     trace: bool,
     use_cache: bool,
     preload_option: Option<&'static [u8]>,
+}
+
+/// What loading gave.
+struct Loaded {
+    objects: ObjectSet,
+    missing: Vec<Missing>,
+    preloaded: Vec<ObjectIndex>,
 }
 
 /// What all phases know.
@@ -188,7 +198,7 @@ impl Linking {
             ourselves.path = Text::new(program::interpreter(&program).unwrap_or(NAME.as_bytes()))?;
         }
         let entry = program.address(program.mapping.entry);
-        let (objects, missing) = self.load(program, ourselves)?;
+        let Loaded { objects, missing, preloaded } = self.load(program, ourselves)?;
         if self.request.mode == Mode::List {
             list::print(&objects, &missing);
             process::exit(if missing.is_empty() || self.request.trace { 0 } else { FAILURE });
@@ -196,7 +206,7 @@ impl Linking {
         self.report_missing(&missing);
         self.check_versions(&objects)?;
         let stack_flags = executable_stack::permissions(&objects);
-        executable_stack::apply(&objects, stack_flags, self.stack.address(), self.pages)?;
+        executable_stack::apply(&objects, self.request.way, self.stack.address(), self.pages)?;
 
         let library = host::recognise(&objects, self.stack, self.trust).unwrap_or_else(|unsupported| {
             error(format_args!("{}: {unsupported}\n", Bytes(self.name.to_bytes())));
@@ -209,7 +219,7 @@ impl Linking {
         let world = try_box(World {
             handles: make_handles(&objects)?,
             addresses: AddressMap::new(&objects)?,
-            init_order: init_order(&objects)?,
+            init_order: init_order(&objects, &preloaded)?,
             initialised: AtomicUsize::new(0),
             arguments: Arguments {
                 count: self.stack.argument_count(),
@@ -231,7 +241,7 @@ impl Linking {
     }
 
     /// Loads the program's closure, in glibc's order: program, vDSO, preloads, dependencies breadth first; we are last.
-    fn load(&self, program: Object, ourselves: Object) -> Result<(ObjectSet, alloc::vec::Vec<Missing>), Error> {
+    fn load(&self, program: Object, ourselves: Object) -> Result<Loaded, Error> {
         let auxiliary = self.stack.auxiliary();
         let mut objects = ObjectSet::new();
         objects.add(program)?;
@@ -250,43 +260,54 @@ impl Linking {
             own_header: program::own_header(self.base),
         });
         let mut loader = Loader { objects: &mut objects, search: &mut search, pages: self.pages };
-        self.preload(&mut loader)?;
+        let preloaded = self.preload(&mut loader)?;
         let missing = loader.load_dependencies(ObjectIndex(0))?;
         objects.add(ourselves)?;
-        Ok((objects, missing))
+        Ok(Loaded { objects, missing, preloaded })
     }
 
-    fn preload(&self, loader: &mut Loader<'_, '_>) -> Result<(), Error> {
+    fn preload(&self, loader: &mut Loader<'_, '_>) -> Result<Vec<ObjectIndex>, Error> {
+        let mut preloaded = Vec::new();
         for name in split_preload(self.variables.preload.unwrap_or_default()) {
-            self.preload_one(loader, name, "LD_PRELOAD");
+            self.preload_one(loader, &mut preloaded, name, "LD_PRELOAD")?;
         }
         for name in split_preload(self.request.preload_option.unwrap_or_default()) {
-            self.preload_one(loader, name, "--preload");
+            self.preload_one(loader, &mut preloaded, name, "--preload")?;
         }
         if file::is_readable(SYSTEM_PRELOAD) {
             let text = read_whole(SYSTEM_PRELOAD)?;
             for line in text.split(|&byte| byte == b'\n') {
                 let names = line.split(|&byte| byte == b'#').next().unwrap_or_default();
                 for name in split_preload(names) {
-                    self.preload_one(loader, name, "/etc/ld.so.preload");
+                    self.preload_one(loader, &mut preloaded, name, "/etc/ld.so.preload")?;
                 }
             }
         }
-        Ok(())
+        Ok(preloaded)
     }
 
-    fn preload_one(&self, loader: &mut Loader<'_, '_>, name: &[u8], origin: &str) {
-        let result = loader.load(ObjectIndex(0), Some(ObjectIndex(0)), name);
-        if let Err(failure) = result {
-            let name = Bytes(name);
-            let mut out = Writer::new(file::STDERR);
-            let _ = write!(out, "ERROR: ld.so: object '{name}' from {origin} cannot be preloaded (");
-            let _ = match &failure.reason {
-                Reason::Open(_) => out.write_str("cannot open shared object file"),
-                reason => write!(out, "{reason}"),
-            };
-            let _ = out.write_str("): ignored.\n");
+    fn preload_one(
+        &self,
+        loader: &mut Loader<'_, '_>,
+        preloaded: &mut Vec<ObjectIndex>,
+        name: &[u8],
+        origin: &str,
+    ) -> Result<(), Error> {
+        match loader.load(ObjectIndex(0), Some(ObjectIndex(0)), name) {
+            Ok(index) => try_push(preloaded, index)?,
+            Err(failure) => {
+                let name = Bytes(name);
+                let mut out = Writer::new(file::STDERR);
+                let _ = write!(out, "ERROR: ld.so: object '{name}' from {origin} cannot be preloaded (");
+                let _ = match &failure.reason {
+                    Reason::Open(_) => out.write_str("cannot open shared object file"),
+                    Reason::Read(_) => out.write_str("cannot read file data"),
+                    reason => write!(out, "{reason}"),
+                };
+                let _ = out.write_str("): ignored.\n");
+            }
         }
+        Ok(())
     }
 
     /// One line for each library that is missing; then the end.
@@ -316,6 +337,9 @@ impl Linking {
                         "{program}: {provider}: version `{version}' not found (required by {requester})\n"
                     ));
                 }
+                FindingKind::WeakNotFound => error(format_args!(
+                    "{program}: {provider}: weak version `{version}' not found (required by {requester})\n"
+                )),
                 FindingKind::NoInformation => error(format_args!(
                     "{program}: {provider}: no version information available (required by {requester})\n"
                 )),
@@ -343,7 +367,7 @@ impl Linking {
         host::finish(world, library, control)?;
         exports::debugger_is_consistent();
         // SAFETY: all objects are relocated and the main thread is complete.
-        unsafe { initialise::run_initialisers(world) };
+        unsafe { initialise::run_initialisers(world, refuse) };
         Ok(())
     }
 
@@ -368,8 +392,9 @@ impl Linking {
         Ok(later)
     }
 
-    /// Resolvers: the C library's own loader first, since what it finds out about the processor is what others ask for;
-    /// then by dependency.
+    /// Resolvers: those of the C library's own loader first, since what they find out about the processor is what others
+    /// ask for; then by the dependency order of the objects that the *resolvers* belong to, wherever their slots are. So
+    /// a resolver may call indirect functions of the objects that its own object needs.
     fn run_resolvers(
         &self,
         world: &'static World,
@@ -389,14 +414,29 @@ impl Linking {
             pages: self.pages,
             call: &call,
         };
-        let is_passive =
-            |index: ObjectIndex| world.objects.get(index).is_some_and(|object| object.role == Role::PassiveLoader);
-        for deferred in later.deferred.iter().filter(|deferred| is_passive(deferred.object)) {
+        let owner = |deferred: &Deferred| world.object_at(deferred.resolver).unwrap_or(deferred.object);
+        let passive = world.objects.find(|object| object.role == Role::PassiveLoader);
+        for deferred in later.deferred.iter().filter(|deferred| Some(owner(deferred)) == passive) {
             resolvers.run(deferred)?;
         }
         host::publish_functions(library)?;
-        for &index in world.init_order.iter().filter(|&&index| !is_passive(index)) {
-            for deferred in later.deferred.iter().filter(|deferred| deferred.object == index) {
+        let mut rank = try_filled(usize::MAX, world.objects.len())?;
+        for (position, index) in world.init_order.iter().enumerate() {
+            if let Some(place) = rank.get_mut(index.position()) {
+                *place = position;
+            }
+        }
+        let mut order = Vec::new();
+        order.try_reserve_exact(later.deferred.len()).map_err(|_| OutOfMemory)?;
+        for (position, deferred) in later.deferred.iter().enumerate() {
+            let owner = owner(deferred);
+            if Some(owner) != passive {
+                try_push(&mut order, (rank.get(owner.position()).copied().unwrap_or(usize::MAX), position))?;
+            }
+        }
+        order.sort_unstable();
+        for (_, position) in order {
+            if let Some(deferred) = later.deferred.get(position) {
                 resolvers.run(deferred)?;
             }
         }
@@ -412,7 +452,7 @@ fn split_preload(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     list.split(|byte| matches!(byte, b' ' | b':' | b'\t')).filter(|name| !name.is_empty())
 }
 
-fn read_whole(path: &CStr) -> Result<alloc::vec::Vec<u8>, Error> {
+fn read_whole(path: &CStr) -> Result<Vec<u8>, Error> {
     let fail = |reason: Reason| reason.of(path.to_bytes());
     let file = file::File::open(path).map_err(|error| fail(Reason::Open(error)))?;
     let status = file.status().map_err(|error| fail(Reason::Read(error)))?;
@@ -422,10 +462,15 @@ fn read_whole(path: &CStr) -> Result<alloc::vec::Vec<u8>, Error> {
     Ok(text)
 }
 
+/// Ends a process whose object names an initialiser or a finaliser that is none.
+fn refuse(failure: &Error) -> ! {
+    cannot_start(world().map_or(NAME.as_bytes(), |world| world.program_name.to_bytes()), failure)
+}
+
 /// What the program calls at its exit.
 extern "C" fn finish() {
     if let Some(world) = world() {
-        initialise::run_finalisers(world);
+        initialise::run_finalisers(world, refuse);
     }
 }
 

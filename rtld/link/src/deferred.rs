@@ -3,7 +3,7 @@
 
 use crate::error::{Error, Reason};
 use crate::map::Pages;
-use crate::object::{ObjectIndex, ObjectSet};
+use crate::object::{Object, ObjectIndex, ObjectSet};
 use crate::places::Place;
 use crate::relocate::{close_text, open_text};
 use crate::static_tls::TlsPlan;
@@ -124,11 +124,13 @@ fn store(address: usize, value: u64) {
 
 /// Whether an address lies in an executable segment of some object.
 pub fn is_executable(objects: &ObjectSet, address: usize) -> bool {
-    objects.iter().any(|(_, object)| {
-        object.mapping.spans(address)
-            && segments::loads(object.mapping.headers).filter(|load| load.p_flags & PF_X != 0).any(|load| {
-                let start = object.address(load.p_vaddr);
-                (start..start.wrapping_add(load.p_memsz as usize)).contains(&address)
-            })
+    objects.iter().any(|(_, object)| object.mapping.spans(address) && is_code(object, address))
+}
+
+/// Whether an address lies in an executable segment of this object.
+pub fn is_code(object: &Object, address: usize) -> bool {
+    segments::loads(object.mapping.headers).filter(|load| load.p_flags & PF_X != 0).any(|load| {
+        let start = object.address(load.p_vaddr);
+        (start..start.wrapping_add(load.p_memsz as usize)).contains(&address)
     })
 }

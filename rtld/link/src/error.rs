@@ -113,6 +113,18 @@ pub enum Reason {
         /// What the resolver returned.
         result: usize,
     },
+    /// An initialiser or finaliser is not inside executable memory.
+    FunctionOutside {
+        /// Its address.
+        address: usize,
+    },
+    /// A function that is called is defined outside the object that defines it.
+    DefinitionOutside {
+        /// The function.
+        name: Text,
+        /// Its address.
+        address: usize,
+    },
     /// The static TLS block cannot be made.
     StaticTls,
 }
@@ -249,6 +261,12 @@ impl fmt::Display for Reason {
                 let name: &[u8] = if name.is_empty() { b"(no symbol)" } else { name.as_bytes() };
                 let name = Bytes(name);
                 write!(f, "IFUNC resolver of {name} returned {result:#x}, which is not inside executable memory")
+            }
+            Reason::FunctionOutside { address } => {
+                write!(f, "initialiser or finaliser at {address:#x} is not inside executable memory")
+            }
+            Reason::DefinitionOutside { name, address } => {
+                write!(f, "function `{name}' at {address:#x} is not inside executable memory")
             }
             Reason::StaticTls => f.write_str("cannot allocate memory in static TLS block"),
         }

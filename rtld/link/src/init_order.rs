@@ -1,7 +1,8 @@
 //! The order of initialisers: an object's dependencies first, as glibc orders them (its depth-first sort).
 //!
 //! The objects are visited from the last loaded to the first; each visit goes through the object's dependencies in
-//! the order of DT_NEEDED, then appends the object. In a cycle the object that was reached first waits for the rest.
+//! the order of DT_NEEDED, then appends the object. Preloaded objects are visited before all others, in their order:
+//! what they interpose must be ready for the libraries that are interposed (glibc initialises them last or in between). In a cycle the object that was reached first waits for the rest.
 //! Objects marked DF_1_INITFIRST are moved to the front. Finalisers run in the reverse of this order.
 
 use crate::fallible::{OutOfMemory, try_filled, try_push};
@@ -10,14 +11,14 @@ use alloc::vec::Vec;
 use rtld_elf::dynamic::Flags1;
 
 /// All objects in the order in which they are initialised.
-pub fn init_order(objects: &ObjectSet) -> Result<Vec<ObjectIndex>, OutOfMemory> {
+pub fn init_order(objects: &ObjectSet, preloaded: &[ObjectIndex]) -> Result<Vec<ObjectIndex>, OutOfMemory> {
     let count = objects.len();
     let mut order = Vec::new();
     order.try_reserve_exact(count).map_err(|_| OutOfMemory)?;
     let mut visited = try_filled(false, count)?;
     // Own stack: the depth of a dependency chain is the files' choice.
     let mut path: Vec<(ObjectIndex, usize)> = Vec::new();
-    for start in (0..count as u32).rev().map(ObjectIndex) {
+    for start in preloaded.iter().copied().chain((0..count as u32).rev().map(ObjectIndex)) {
         visit(&mut visited, &mut path, start)?;
         while let Some((index, next)) = path.last_mut() {
             let dependency = objects.get(*index).and_then(|object| object.needed.get(*next)).copied();

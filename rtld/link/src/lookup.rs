@@ -36,11 +36,7 @@ pub struct WantedVersion<'a> {
 impl<'a> WantedVersion<'a> {
     /// From an entry of the referring object's table; None where it stands for no version.
     pub fn of(version: Version) -> Option<WantedVersion<'a>> {
-        (version.hash != 0).then_some(WantedVersion {
-            name: version.name,
-            hash: version.hash,
-            exact: false,
-        })
+        (version.hash != 0).then_some(WantedVersion { name: version.name, hash: version.hash, exact: false })
     }
 }
 
@@ -257,20 +253,36 @@ pub struct Resolver<'s> {
 impl<'s> Resolver<'s> {
     /// The definition that a reference from `from` means: the object's own first if it is symbolic, then the
     /// global scope. `own` is the symbol of the reference itself, number `number` in `from`.
-    pub fn resolve(&self, from: ObjectIndex, number: u32, own: &Sym, reference: &Reference<'_>) -> Option<Definition<'s>> {
+    pub fn resolve(
+        &self,
+        from: ObjectIndex,
+        number: u32,
+        own: &Sym,
+        reference: &Reference<'_>,
+    ) -> Option<Definition<'s>> {
         let Some(object) = self.objects.get(from) else {
             return None;
         };
         if self.is_symbolic(object)
             && let Some(definition) = find_in(self.objects, from, reference)
         {
-            return Some(definition);
+            return Some(self.only_one(definition, reference));
         }
         let found = self.global.find(self.objects, reference);
         if own.visibility() != STV_PROTECTED {
             return found;
         }
         self.protect(found, Definition { object, index: from, number, symbol: *own }, reference)
+    }
+
+    /// A unique symbol has one address in the process: that of the first unique definition in the global scope, also
+    /// for an object that prefers its own.
+    fn only_one(&self, own: Definition<'s>, reference: &Reference<'_>) -> Definition<'s> {
+        if own.symbol.binding() != SymbolBinding::Unique {
+            return own;
+        }
+        let first = self.global.find(self.objects, reference);
+        first.filter(|first| first.symbol.binding() == SymbolBinding::Unique).unwrap_or(own)
     }
 
     fn is_symbolic(&self, object: &Object) -> bool {

@@ -404,7 +404,11 @@ impl<'s> Pass<'_, 's> {
         };
         let offset = value.wrapping_add_signed(addend);
         match kind {
-            kind::R_X86_64_DTPMOD64 => place.store(u64::from(self.relocator.tls.id(module))),
+            kind::R_X86_64_DTPMOD64 => match (self.relocator.tls.id(module), self.symbol(relocation)?) {
+                // The symbol says thread-local, its object has no PT_TLS.
+                (0, Some((_, own))) => return Err(Reason::NotThreadLocal { name: Text::new(self.name(&own))? }),
+                (id, _) => place.store(u64::from(id)),
+            },
             kind::R_X86_64_DTPOFF64 => place.store(offset),
             _ => {
                 let module = self.relocator.tls.module(module).ok_or(Reason::StaticTls)?;

@@ -23,6 +23,8 @@ pub struct Finding {
 pub enum FindingKind {
     /// The provider does not define it: an error.
     NotFound,
+    /// The provider does not define it, and the need is weak: a warning.
+    WeakNotFound,
     /// The provider has no versions at all: a warning.
     NoInformation,
 }
@@ -55,8 +57,9 @@ pub fn check(objects: &ObjectSet, first: ObjectIndex) -> Result<Vec<Finding>, Ou
                     .versions
                     .definitions()
                     .any(|definition| definition.hash == wanted.hash && definition.name == wanted.name);
-                if !is_defined && !wanted.is_weak() && wanted.name != RELR_MARK {
-                    try_push(&mut findings, finding(FindingKind::NotFound))?;
+                if !is_defined && wanted.name != RELR_MARK {
+                    let kind = if wanted.is_weak() { FindingKind::WeakNotFound } else { FindingKind::NotFound };
+                    try_push(&mut findings, finding(kind))?;
                 }
             }
         }

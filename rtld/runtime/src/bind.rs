@@ -1,9 +1,9 @@
 //! Lazy binding: the first call through a PLT slot finds the function, stores it, and goes there.
 
 use crate::world::{Handle, World};
-use rtld_elf::Rela;
 use rtld_elf::relocation as kind;
-use rtld_link::deferred::is_executable;
+use rtld_elf::{Rela, SymbolView};
+use rtld_link::deferred::{is_code, is_executable};
 use rtld_link::error::{Error, Reason};
 use rtld_link::lookup::Purpose;
 use rtld_link::object::Object;
@@ -59,7 +59,14 @@ fn find_and_store(
             }
             result
         }
-        Target::Definition(definition) => definition.address(),
+        Target::Definition(definition) => {
+            let address = definition.address();
+            if !is_code(definition.object, address) && !definition.symbol.is_absolute() {
+                let name = object.dynamic.as_ref().and_then(|dynamic| dynamic.strings.get(u64::from(own.st_name)));
+                return Err(Reason::DefinitionOutside { name: Text::new(name.unwrap_or_default())?, address });
+            }
+            address
+        }
         Target::Substitute(address) => address,
         Target::Nothing => 0,
     };
