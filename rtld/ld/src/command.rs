@@ -27,7 +27,7 @@ pub struct Command {
 
 impl Command {
     /// Reads the command line and maps the program; ends the process where there is nothing to start.
-    pub fn read(stack: InitialStack, variables: &Variables, trust: Trust, pages: Pages) -> Command {
+    pub fn read(stack: InitialStack, variables: &Variables, trust: Trust, base: usize, pages: Pages) -> Command {
         let ourselves = stack.argument(0).map_or(&b"ld-elf.so.1"[..], CStr::to_bytes);
         let (options, parsed) = options::parse(stack);
         let skipped = match parsed {
@@ -40,7 +40,7 @@ impl Command {
             }
         };
         let path = stack.argument(skipped).unwrap_or_default();
-        let program = match program::open(path, pages) {
+        let program = match program::open(path, base, pages) {
             Ok(program) => program,
             Err(_) if options.mode == Mode::Verify => process::exit(FAILURE),
             Err(reason) => cannot_start(path.to_bytes(), &reason.of(path.to_bytes())),

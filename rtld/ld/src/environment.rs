@@ -35,11 +35,7 @@ pub const VARIABLES: &[Variable] = &[
         meaning: "not empty: bind every function at start",
         take: |variables, value| variables.bind_now = !value.is_empty(),
     },
-    Variable {
-        name: "FALLBACK",
-        meaning: "never: end with status 127 where another loader would have to help (today the only behaviour)",
-        take: |_, _| {},
-    },
+    Variable { name: "FALLBACK", meaning: "never: status 127 where another loader would help", take: |_, _| {} },
     Variable {
         name: "LIBRARY_PATH",
         meaning: "directories to look for libraries in",
@@ -52,7 +48,7 @@ pub const VARIABLES: &[Variable] = &[
     },
     Variable {
         name: "STATIC_TLS_EXTRA",
-        meaning: "bytes of static TLS kept free for libraries loaded later",
+        meaning: "bytes of static TLS kept free for later libraries",
         take: |variables, value| variables.static_tls_extra = decimal(value).unwrap_or(0),
     },
     Variable {

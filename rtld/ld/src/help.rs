@@ -51,7 +51,7 @@ fn help(ourselves: &[u8], search: &mut Search<'_>) {
         let width = 23_usize.saturating_sub(3);
         let _ = writeln!(out, "  LD_{:width$} {}", variable.name, variable.meaning);
     }
-    out.bytes(b"\nLibraries are looked for in this order (after DT_RPATH, before which nothing comes):\n");
+    out.bytes(b"\nLibraries are looked for in DT_RPATH, then in this order:\n");
     let shown = search.describe(&ObjectSet::new(), |path, origin| {
         let path = path.strip_suffix(b"/").filter(|path| !path.is_empty()).unwrap_or(path);
         out.bytes(b"  ");
@@ -61,7 +61,7 @@ fn help(ourselves: &[u8], search: &mut Search<'_>) {
     if shown.is_err() {
         out.bytes(b"  (cannot allocate memory)\n");
     }
-    out.bytes(b"Subdirectories of glibc-hwcaps directories, in priority order:");
+    out.bytes(b"Subdirectories of glibc-hwcaps, best first:");
     for level in search.levels() {
         let _ = write!(out, " {}", level.name());
     }

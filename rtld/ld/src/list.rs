@@ -10,18 +10,30 @@ use rtld_sys::file;
 /// Writes the list.
 pub fn print(objects: &ObjectSet, missing: &[Missing]) {
     let mut out = Writer::new(file::STDOUT);
-    let loaded = objects.iter().filter(|(_, object)| !matches!(object.role, Role::Program | Role::Ourselves));
-    for (_, object) in loaded {
-        line(&mut out, object);
-    }
-    for missing in missing {
-        out.bytes(b"\t");
-        out.bytes(missing.name);
-        out.bytes(b" => not found\n");
-    }
-    if objects.len() <= 3 && missing.is_empty() && objects.iter().all(|(_, object)| object.role != Role::Library) {
+    if missing.is_empty()
+        && !objects.iter().any(|(_, object)| matches!(object.role, Role::Library | Role::PassiveLoader))
+    {
         out.bytes(b"\tstatically linked\n");
+        return;
     }
+    let mut missing = missing.iter().peekable();
+    for (index, object) in objects.iter() {
+        while let Some(absent) = missing.next_if(|absent| absent.place <= index.position()) {
+            not_found(&mut out, absent);
+        }
+        if object.role != Role::Program {
+            line(&mut out, object);
+        }
+    }
+    for absent in missing {
+        not_found(&mut out, absent);
+    }
+}
+
+fn not_found(out: &mut Writer, absent: &Missing) {
+    out.bytes(b"\t");
+    out.bytes(absent.name);
+    out.bytes(b" => not found\n");
 }
 
 fn line(out: &mut Writer, object: &Object) {

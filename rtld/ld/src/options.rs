@@ -80,12 +80,12 @@ pub const OPTIONS: &[Declaration] = &[
     },
     Declaration {
         names: &["--verify"],
-        meaning: "exit 0 if PROGRAM can be loaded, 2 if it names no interpreter, 1 if not",
+        meaning: "exit 0: can be loaded; 2: names no interpreter; 1: no",
         action: Action::Flag(|options| options.mode = Mode::Verify),
     },
     Declaration {
         names: &["--library-path"],
-        meaning: "directories to look for libraries in, instead of LD_LIBRARY_PATH",
+        meaning: "directories of libraries, instead of LD_LIBRARY_PATH",
         action: Action::Value("PATH", |options, value| options.library_path = Some(value.to_bytes())),
     },
     Declaration {

@@ -96,9 +96,12 @@ fn place_of(headers: Table<'_, ProgramHeader>, address: usize, pages: Pages) -> 
     if headers.iter().any(|load| inside(&load)) { Place::Bias(0) } else { Place::FirstPage(pages.down(address)) }
 }
 
-/// Maps a program by its path, as the kernel would.
-pub fn open(path: &'static CStr, pages: Pages) -> Result<Object, Reason> {
-    let candidate = open::open(Text::new(path.to_bytes())?).map_err(open::Refusal::reason)?;
+/// Maps a program by its path, as the kernel would. `base` is where we are: we are no program.
+pub fn open(path: &'static CStr, base: usize, pages: Pages) -> Result<Object, Reason> {
+    let candidate = open::open(Text::new(path.to_bytes())?).map_err(|refusal| refusal.error(b"").reason)?;
+    if candidate.prefix.starts_with(own_header(base)) {
+        return Err(Reason::Ourselves);
+    }
     let mapping = map::map_file(&candidate.file, &candidate.status, &candidate.prefix, pages)?;
     let mut object = Object::new(Role::Program, Text::empty(), mapping)?;
     object.identity = Some(candidate.identity());

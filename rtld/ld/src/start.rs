@@ -83,6 +83,9 @@ pub fn start(stack: usize, base: usize) -> Departure {
     let trust = environment::trust(stack.auxiliary());
     if trust == Trust::Secure {
         environment::scrub(stack);
+        if let Err(failure) = file::open_standard_descriptors() {
+            cannot_start(NAME.as_bytes(), &Reason::Open(failure).of(b"/dev/null"));
+        }
     }
     let auxiliary = stack.auxiliary();
     let pages = Pages::new(auxiliary.get(AT_PAGESZ).unwrap_or(0));
@@ -120,7 +123,7 @@ fn start_directly(
     ourselves: Object,
     mut variables: Variables,
 ) -> Departure {
-    let command = Command::read(stack, &variables, trust, pages);
+    let command = Command::read(stack, &variables, trust, base, pages);
     if command.options.mode == Mode::Verify {
         command.verify();
     }

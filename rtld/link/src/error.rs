@@ -127,6 +127,8 @@ pub enum Reason {
     },
     /// The static TLS block cannot be made.
     StaticTls,
+    /// The dynamic linker was given its own file as the program.
+    Ourselves,
 }
 
 /// Which sentence a reason is introduced by.
@@ -268,6 +270,7 @@ impl fmt::Display for Reason {
             Reason::DefinitionOutside { name, address } => {
                 write!(f, "function `{name}' at {address:#x} is not inside executable memory")
             }
+            Reason::Ourselves => f.write_str("loader cannot load itself"),
             Reason::StaticTls => f.write_str("cannot allocate memory in static TLS block"),
         }
     }

@@ -22,6 +22,8 @@ pub struct Missing {
     pub name: &'static [u8],
     /// The object that needs it.
     pub requester: ObjectIndex,
+    /// How many objects there were when it was found missing: its place in the list of all.
+    pub place: usize,
     /// Why it could not be loaded.
     pub error: Error,
 }
@@ -47,7 +49,7 @@ impl Loader<'_, '_> {
         if let Some(known) = self.objects.called(name) {
             return Ok(known);
         }
-        let candidate = self.search.find(self.objects, from, name).map_err(|reason| reason.of(name))?;
+        let candidate = self.search.find(self.objects, from, name)?;
         let index = self.take(&candidate, requester).map_err(|reason| reason.of(candidate.path.as_bytes()))?;
         if let Some(object) = self.objects.get_mut(index) {
             object.add_alias(name)?;
@@ -92,7 +94,10 @@ impl Loader<'_, '_> {
                             }
                         }
                         Err(error) if missing.iter().any(|known| known.name == name) => drop(error),
-                        Err(error) => try_push(&mut missing, Missing { name, requester: next, error })?,
+                        Err(error) => {
+                            let place = self.objects.len();
+                            try_push(&mut missing, Missing { name, requester: next, place, error })?;
+                        }
                     }
                 }
             }

@@ -1,6 +1,6 @@
 //! Opens a file and sees whether it is an object for us, before anything of it is mapped.
 
-use crate::error::Reason;
+use crate::error::{Error, Reason};
 use crate::fallible::OutOfMemory;
 use crate::map::Prefix;
 use crate::object::FileIdentity;
@@ -34,24 +34,25 @@ pub enum Refusal {
     Absent(Errno),
     /// An object for another class or machine: a search goes on and remembers.
     Foreign(HeaderError),
-    /// Something that is broken: a search ends.
-    Broken(Reason),
+    /// Something that is broken: a search ends. The error names the file, unless it could not even be opened.
+    Broken(Error),
 }
 
 impl Refusal {
-    /// The reason to give when there is no other place to look.
-    pub fn reason(self) -> Reason {
+    /// The error to tell when there is no other place to look for `name`.
+    pub fn error(self, name: &[u8]) -> Error {
         match self {
-            Refusal::Absent(error) => Reason::Open(error),
-            Refusal::Foreign(error) => Reason::Header(error),
-            Refusal::Broken(reason) => reason,
+            Refusal::Absent(error) => Reason::Open(error).of(name),
+            Refusal::Foreign(error) => Reason::Header(error).of(name),
+            Refusal::Broken(error) if error.file.is_empty() => error.reason.of(name),
+            Refusal::Broken(error) => error,
         }
     }
 }
 
 impl From<OutOfMemory> for Refusal {
     fn from(error: OutOfMemory) -> Refusal {
-        Refusal::Broken(error.into())
+        Refusal::Broken(Error::from(error))
     }
 }
 
@@ -59,15 +60,16 @@ impl From<OutOfMemory> for Refusal {
 pub fn open(path: Text) -> Result<Candidate, Refusal> {
     let file = File::open(path.as_c_str()).map_err(|error| match error {
         Errno::NOENT | Errno::ACCES | Errno::NOTDIR => Refusal::Absent(error),
-        _ => Refusal::Broken(Reason::Open(error)),
+        _ => Refusal::Broken(Reason::Open(error).of(b"")),
     })?;
-    let status = file.status().map_err(|error| Refusal::Broken(Reason::Read(error)))?;
+    let broken = |reason: Reason| Refusal::Broken(reason.of(path.as_bytes()));
+    let status = file.status().map_err(|error| broken(Reason::Read(error)))?;
     if status.is_directory() {
-        return Err(Refusal::Broken(Reason::Read(Errno::ISDIR)));
+        return Err(broken(Reason::Read(Errno::ISDIR)));
     }
     let prefix = Prefix::read(&file, status.size).map_err(|reason| match reason {
         Reason::Header(error @ (HeaderError::Class | HeaderError::Machine(_))) => Refusal::Foreign(error),
-        reason => Refusal::Broken(reason),
+        reason => broken(reason),
     })?;
     Ok(Candidate { path, file, status, prefix })
 }

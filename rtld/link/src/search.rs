@@ -10,7 +10,7 @@
 //! A name with a slash is a path. In secure mode `$ORIGIN` has no value and relative directories are passed over.
 
 use crate::directories::{Directories, DirectoryId, Step};
-use crate::error::Reason;
+use crate::error::{Error, Reason};
 use crate::fallible::{OutOfMemory, try_push};
 use crate::object::{Object, ObjectIndex, ObjectSet};
 use crate::open::{self, Candidate, Refusal};
@@ -118,15 +118,15 @@ impl<'a> Search<'a> {
     }
 
     /// Opens the file for `name` as `from` asks for it.
-    pub fn find(&mut self, objects: &ObjectSet, from: ObjectIndex, name: &[u8]) -> Result<Candidate, Reason> {
+    pub fn find(&mut self, objects: &ObjectSet, from: ObjectIndex, name: &[u8]) -> Result<Candidate, Error> {
         if name.contains(&b'/') {
             return self.open_path(objects.get(from), name);
         }
         let mut trail = Trail::default();
-        let found = self.search(objects, from, name, &mut trail).map_err(Refusal::reason)?;
-        found.ok_or(match trail.foreign {
-            Some(error) => Reason::Header(error),
-            None => Reason::Open(Errno::NOENT),
+        let found = self.search(objects, from, name, &mut trail).map_err(|refusal| refusal.error(name))?;
+        found.ok_or_else(|| match trail.foreign {
+            Some(error) => Reason::Header(error).of(name),
+            None => Reason::Open(Errno::NOENT).of(name),
         })
     }
 
@@ -175,12 +175,13 @@ impl<'a> Search<'a> {
     }
 
     /// A name with a slash: no search, only tokens.
-    fn open_path(&mut self, from: Option<&Object>, name: &[u8]) -> Result<Candidate, Reason> {
-        let path = self.expand(from, name)?.filter(|path| !path.is_empty()).ok_or(Reason::EmptyExpansion)?;
+    fn open_path(&mut self, from: Option<&Object>, name: &[u8]) -> Result<Candidate, Error> {
+        let path = self.expand(from, name)?.filter(|path| !path.is_empty());
+        let path = path.ok_or_else(|| Reason::EmptyExpansion.of(name))?;
         if self.settings.trust == Trust::Secure && path.first() != Some(&b'/') {
-            return Err(Reason::Open(Errno::NOENT));
+            return Err(Reason::Open(Errno::NOENT).of(name));
         }
-        open::open(Text::new(&path)?).map_err(Refusal::reason)
+        open::open(Text::new(&path)?).map_err(|refusal| refusal.error(name))
     }
 
     fn search_own(
@@ -344,7 +345,9 @@ impl<'a> Search<'a> {
         }
         let library: &[u8] =
             if text.contains(&b'$') && self.is_multiarch() { b"lib/x86_64-linux-gnu" } else { b"lib64" };
-        let values = Tokens { origin: known.then_some(&origin), library, platform: self.settings.platform };
+        let named = if tokens::uses_platform(text) { processor::platform().map(str::as_bytes) } else { None };
+        let platform = named.or(self.settings.platform);
+        let values = Tokens { origin: known.then_some(&origin), library, platform };
         tokens::expand(text, &values)
     }
 
@@ -352,6 +355,9 @@ impl<'a> Search<'a> {
     pub fn describe(&mut self, objects: &ObjectSet, mut show: impl FnMut(&[u8], &str)) -> Result<(), OutOfMemory> {
         for id in self.library_path(objects)? {
             show(self.directories.path(id), "LD_LIBRARY_PATH");
+        }
+        if self.settings.use_cache {
+            show(CACHE.to_bytes(), "library cache");
         }
         for id in self.default_list()? {
             show(self.directories.path(id), "system search path");

@@ -11,7 +11,7 @@ pub struct Tokens<'a> {
     pub origin: Option<&'a [u8]>,
     /// The system's library directory below /usr.
     pub library: &'a [u8],
-    /// AT_PLATFORM; None where the kernel gives none.
+    /// The processor's name as glibc has it, else AT_PLATFORM; None where there is neither.
     pub platform: Option<&'a [u8]>,
 }
 
@@ -27,8 +27,17 @@ const NAMES: [(&[u8], Token); 3] =
 
 /// Whether a text asks for `$ORIGIN`, whose value costs a system call to find.
 pub fn uses_origin(text: &[u8]) -> bool {
+    uses(text, Token::Origin)
+}
+
+/// Whether a text asks for `$PLATFORM`, which costs some CPUIDs to find.
+pub fn uses_platform(text: &[u8]) -> bool {
+    uses(text, Token::Platform)
+}
+
+fn uses(text: &[u8], wanted: Token) -> bool {
     text.iter().enumerate().any(|(at, &byte)| {
-        byte == b'$' && token_at(text.get(at..).unwrap_or_default()).is_some_and(|(token, _)| token == Token::Origin)
+        byte == b'$' && token_at(text.get(at..).unwrap_or_default()).is_some_and(|(token, _)| token == wanted)
     })
 }
 

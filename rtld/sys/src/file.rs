@@ -40,6 +40,21 @@ pub const STDERR: i32 = 2;
 /// Standard output.
 pub const STDOUT: i32 = 1;
 
+/// Opens `/dev/null` for each of the descriptors 0 to 2 that is closed, so that no file opened later becomes somebody's
+/// standard error. The kernel gives the lowest free number.
+pub fn open_standard_descriptors() -> Result<(), Errno> {
+    loop {
+        let path = c"/dev/null".as_ptr() as usize;
+        let (directory, flags) = (kernel::AT_FDCWD as isize as usize, kernel::O_RDWR as usize);
+        // SAFETY: the path is a C string; openat writes no memory of ours.
+        let descriptor = unsafe { call(kernel::__NR_openat, [directory, path, flags, 0, 0, 0]) }?;
+        if descriptor > STDERR as usize {
+            drop(File(descriptor as i32));
+            return Ok(());
+        }
+    }
+}
+
 impl File {
     /// Opens `path` for reading, close-on-exec.
     pub fn open(path: &CStr) -> Result<File, Errno> {

@@ -48,6 +48,23 @@ pub fn levels() -> &'static [Level] {
     LEVELS.get(from..).unwrap_or_default()
 }
 
+/// The name that glibc gives the processor in `$PLATFORM` in place of the kernel's AT_PLATFORM: Intel's only
+/// (sysdeps/x86/cpu-features.c).
+pub fn platform() -> Option<&'static str> {
+    let vendor = __cpuid(0);
+    if (vendor.ebx, vendor.edx, vendor.ecx) != INTEL || highest()? < Level::V3 {
+        return None;
+    }
+    let leaf_7 = __cpuid_count(7, 0).ebx;
+    let is_phi = leaf_7 & LEAF_7_EBX_PHI == LEAF_7_EBX_PHI && enabled_state() & STATE_AVX512 == STATE_AVX512;
+    Some(if is_phi { "xeon_phi" } else { "haswell" })
+}
+
+/// "GenuineIntel" in EBX, EDX, ECX of leaf 0.
+const INTEL: (u32, u32, u32) = (0x756e_6547, 0x4965_6e69, 0x6c65_746e);
+/// AVX512PF, AVX512ER, AVX512CD.
+const LEAF_7_EBX_PHI: u32 = 1 << 26 | 1 << 27 | 1 << 28;
+
 fn highest() -> Option<Level> {
     let leaf_1 = __cpuid(1).ecx;
     let extended = __cpuid(0x8000_0001).ecx;
