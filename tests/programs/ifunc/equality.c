@@ -12,6 +12,11 @@ int named(void) __attribute__((ifunc("choose")));
 int (*data)(void) = named;
 int main(void) {
     printf("calls %d %d %d\n", named(), library_call(), data());
+#ifdef DEFINES
+    // bfd (PIE) and mold make of `named` here an address in the program's own PLT, which no loader can change.
+    printf("equal %d\n", (void *)data == library_address());
+#else
     printf("equal %d %d\n", (void *)named == library_address(), (void *)data == library_address());
+#endif
     return 0;
 }
