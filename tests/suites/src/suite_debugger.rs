@@ -16,23 +16,11 @@ pub fn run(context: &Context, report: &mut Report) -> anyhow::Result<()> {
 }
 
 /// The two programs have debug information and a library beside them.
-fn build(
-    context: &Context,
-    program: &str,
-    library: &str,
-    interpreter: bool,
-) -> anyhow::Result<PathBuf> {
-    let library = Build::new(format!("debugger/{library}.c"))
-        .shared()
-        .flags(&["-g", "-O0"])
-        .build(context)?;
-    let mut build = Build::new(format!("debugger/{program}.c"))
-        .flags(&["-g", "-O0", "-pthread"])
-        .with(&library);
+fn build(context: &Context, program: &str, library: &str, interpreter: bool) -> anyhow::Result<PathBuf> {
+    let library = Build::new(format!("debugger/{library}.c")).shared().flags(&["-g", "-O0"]).build(context)?;
+    let mut build = Build::new(format!("debugger/{program}.c")).flags(&["-g", "-O0", "-pthread"]).with(&library);
     if interpreter {
-        build = build
-            .interpreter(&context.loader)
-            .output(format!("{program}-interpreted"));
+        build = build.interpreter(&context.loader).output(format!("{program}-interpreted"));
     }
     build.build(context)
 }
@@ -43,10 +31,7 @@ fn list(context: &Context, report: &mut Report) -> anyhow::Result<()> {
     let stop = debug_state(&context.loader)?;
     for (way, bind) in WAYS {
         let result = (|| -> anyhow::Result<Result<(), String>> {
-            let reference = Run::new(&program)
-                .way(Way::Reference)
-                .bind(bind)
-                .output(context)?;
+            let reference = Run::new(&program).way(Way::Reference).bind(bind).output(context)?;
             let outcome = Run::new(&program).way(way).bind(bind).output(context)?;
             if reference.status != Status::Exit(0) {
                 bail!("ld-linux: {}", reference.describe());
@@ -77,18 +62,11 @@ fn list(context: &Context, report: &mut Report) -> anyhow::Result<()> {
             Ok(if errors.is_empty() {
                 Ok(())
             } else {
-                Err(format!(
-                    "{}\ngot      {}",
-                    errors.join("\n"),
-                    outcome.describe()
-                ))
+                Err(format!("{}\ngot      {}", errors.join("\n"), outcome.describe()))
             })
         })();
         let result = result.unwrap_or_else(|error| Err(format!("{error:#}")));
-        report.check(
-            format!("r_debug and the list of objects ({})", label(way, bind)),
-            result,
-        );
+        report.check(format!("r_debug and the list of objects ({})", label(way, bind)), result);
     }
     Ok(())
 }
@@ -96,54 +74,28 @@ fn list(context: &Context, report: &mut Report) -> anyhow::Result<()> {
 /// The object lines less the loaders themselves.
 fn objects(text: &str, own: &str) -> Vec<String> {
     let lines = text.lines().filter(|line| line.starts_with("object "));
-    lines
-        .filter(|line| *line != own && !line.ends_with("/ld-linux-x86-64.so.2"))
-        .map(str::to_owned)
-        .collect()
+    lines.filter(|line| *line != own && !line.ends_with("/ld-linux-x86-64.so.2")).map(str::to_owned).collect()
 }
 
 /// Where `_dl_debug_state` lies in the loader's file: r_brk less r_ldbase.
 fn debug_state(loader: &Path) -> anyhow::Result<u64> {
     let bytes = std::fs::read(loader)?;
     let file = object::File::parse(&*bytes)?;
-    let symbol = file
-        .dynamic_symbols()
-        .find(|symbol| symbol.name() == Ok("_dl_debug_state"));
-    Ok(symbol
-        .context("the loader has no dynamic symbol _dl_debug_state")?
-        .address())
+    let symbol = file.dynamic_symbols().find(|symbol| symbol.name() == Ok("_dl_debug_state"));
+    Ok(symbol.context("the loader has no dynamic symbol _dl_debug_state")?.address())
 }
 
 /// What gdb prints for these commands on a program whose interpreter is our loader.
 fn gdb(context: &Context, program: &Path, commands: &[&str]) -> anyhow::Result<String> {
     let mut command = Command::new("gdb");
-    command.args([
-        "-batch",
-        "-nx",
-        "-iex",
-        "set debuginfod enabled off",
-        "-iex",
-        "set startup-with-shell off",
-    ]);
+    command.args(["-batch", "-nx", "-iex", "set debuginfod enabled off", "-iex", "set startup-with-shell off"]);
     command.args(["-ex", "set breakpoint pending on"]);
     for line in commands {
         command.args(["-ex", line]);
     }
-    command
-        .arg(program)
-        .current_dir(&context.work)
-        .env_clear()
-        .envs(environment())
-        .env("LD_FALLBACK", "never");
-    let output = command
-        .stdin(Stdio::null())
-        .output()
-        .context("gdb (Debian package gdb)")?;
-    let text = format!(
-        "{}{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
+    command.arg(program).current_dir(&context.work).env_clear().envs(environment()).env("LD_FALLBACK", "never");
+    let output = command.stdin(Stdio::null()).output().context("gdb (Debian package gdb)")?;
+    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     if !output.status.success() {
         bail!("gdb: {}\n{text}", output.status);
     }
@@ -156,23 +108,13 @@ fn told(report: &mut Report, name: &str, text: &str, wanted: &[&str]) {
         let found = text.lines().any(|line| line.contains(word));
         report.check(
             format!("{name}: {word}"),
-            if found {
-                Ok(())
-            } else {
-                Err(format!("expected a line with {word:?}\ngot      {text}"))
-            },
+            if found { Ok(()) } else { Err(format!("expected a line with {word:?}\ngot      {text}")) },
         );
     }
-    let nameless = text
-        .lines()
-        .any(|line| line.starts_with('#') && line.contains(" ?? "));
+    let nameless = text.lines().any(|line| line.starts_with('#') && line.contains(" ?? "));
     report.check(
         format!("{name}: every frame has a name"),
-        if nameless {
-            Err(format!("a frame `??` in\n{text}"))
-        } else {
-            Ok(())
-        },
+        if nameless { Err(format!("a frame `??` in\n{text}")) } else { Ok(()) },
     );
 }
 
@@ -181,22 +123,11 @@ fn stops(context: &Context, report: &mut Report) -> anyhow::Result<()> {
     let program = build(context, "list", "library", true)?;
     let loader = context.loader.display().to_string();
     let library = context.work.join("liblibrary.so").display().to_string();
-    let commands = [
-        "break library_constructor",
-        "run",
-        "backtrace",
-        "info sharedlibrary",
-    ];
+    let commands = ["break library_constructor", "run", "backtrace", "info sharedlibrary"];
     let text = gdb(context, &program, &commands)?;
     // The pending breakpoint is found only if gdb was stopped when the library had just been loaded.
-    let wanted = [
-        "Breakpoint 1, library_constructor",
-        "#0  library_constructor () at",
-        "#1  ",
-        &library,
-        "libc.so.6",
-        &loader,
-    ];
+    let wanted =
+        ["Breakpoint 1, library_constructor", "#0  library_constructor () at", "#1  ", &library, "libc.so.6", &loader];
     told(report, "in a constructor", &text, &wanted);
 
     let commands = [
@@ -222,20 +153,9 @@ fn stops(context: &Context, report: &mut Report) -> anyhow::Result<()> {
     ];
     told(report, "in the C library", &text, &wanted);
 
-    let commands = [
-        "set stop-on-solib-events 1",
-        "run",
-        "info sharedlibrary",
-        "continue",
-        "info sharedlibrary",
-    ];
+    let commands = ["set stop-on-solib-events 1", "run", "info sharedlibrary", "continue", "info sharedlibrary"];
     let text = gdb(context, &program, &commands)?;
-    told(
-        report,
-        "stopped by the loader",
-        &text,
-        &["Stopped due to shared library event", &library],
-    );
+    told(report, "stopped by the loader", &text, &["Stopped due to shared library event", &library]);
     Ok(())
 }
 
@@ -253,17 +173,6 @@ fn threads(context: &Context, report: &mut Report) -> anyhow::Result<()> {
     ];
     let text = gdb(context, &program, &commands)?;
     let loader = context.loader.display().to_string();
-    told(
-        report,
-        "threads",
-        &text,
-        &[
-            "#0  stop_here () at",
-            "#1  ",
-            "$1 = 2030",
-            "$2 = 2131",
-            &loader,
-        ],
-    );
+    told(report, "threads", &text, &["#0  stop_here () at", "#1  ", "$1 = 2030", "$2 = 2131", &loader]);
     Ok(())
 }

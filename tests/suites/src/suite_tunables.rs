@@ -12,17 +12,11 @@ struct Setting {
 }
 
 const fn acts(variables: &'static [(&'static str, &'static str)]) -> Setting {
-    Setting {
-        variables,
-        acts: true,
-    }
+    Setting { variables, acts: true }
 }
 
 const fn idle(variables: &'static [(&'static str, &'static str)]) -> Setting {
-    Setting {
-        variables,
-        acts: false,
-    }
+    Setting { variables, acts: false }
 }
 
 const TUNABLES: &str = "GLIBC_TUNABLES";
@@ -33,10 +27,7 @@ const HEAP: &[Setting] = &[
     acts(&[("MALLOC_PERTURB_", "165")]),
     acts(&[(TUNABLES, "glibc.malloc.perturb=165")]),
     acts(&[(TUNABLES, "glibc.malloc.perturb=0x11")]),
-    acts(&[
-        (TUNABLES, "glibc.malloc.perturb=9"),
-        ("MALLOC_PERTURB_", "10"),
-    ]),
+    acts(&[(TUNABLES, "glibc.malloc.perturb=9"), ("MALLOC_PERTURB_", "10")]),
     acts(&[("MALLOC_ARENA_MAX", "1")]),
     acts(&[(TUNABLES, "glibc.malloc.arena_max=1")]),
     acts(&[("MALLOC_MMAP_THRESHOLD_", "400000")]),
@@ -46,10 +37,7 @@ const HEAP: &[Setting] = &[
     acts(&[(TUNABLES, "glibc.malloc.tcache_max=60")]),
     acts(&[(TUNABLES, "glibc.malloc.mxfast=0")]),
     acts(&[(TUNABLES, "nonsense=1:glibc.malloc.perturb=9")]),
-    acts(&[(
-        TUNABLES,
-        "glibc.malloc.mxfast=0:glibc.malloc.perturb=9:glibc.malloc.arena_max=1",
-    )]),
+    acts(&[(TUNABLES, "glibc.malloc.mxfast=0:glibc.malloc.perturb=9:glibc.malloc.arena_max=1")]),
     // Out of range, malformed, empty: no effect.
     idle(&[(TUNABLES, "glibc.malloc.perturb=0xfff")]),
     idle(&[(TUNABLES, "glibc.malloc.perturb=-1")]),
@@ -64,10 +52,7 @@ const HEAP: &[Setting] = &[
 const CHOICE: &[Setting] = &[
     idle(&[]),
     acts(&[(TUNABLES, "glibc.cpu.hwcaps=-AVX2,-AVX512F")]),
-    acts(&[(
-        TUNABLES,
-        "glibc.cpu.hwcaps=-ERMS,-AVX512VL,Prefer_No_AVX512_Probing",
-    )]),
+    acts(&[(TUNABLES, "glibc.cpu.hwcaps=-ERMS,-AVX512VL,Prefer_No_AVX512_Probing")]),
     acts(&[(TUNABLES, "glibc.pthread.rseq=0")]),
     acts(&[(TUNABLES, "glibc.pthread.rseq=0:glibc.cpu.hwcaps=-AVX2")]),
 ];
@@ -76,44 +61,21 @@ const CHOICE: &[Setting] = &[
 const COPIES: &[Setting] = &[
     idle(&[]),
     idle(&[(TUNABLES, "glibc.cpu.x86_non_temporal_threshold=0x4040")]),
-    idle(&[(
-        TUNABLES,
-        "glibc.cpu.x86_rep_movsb_threshold=0x200:glibc.cpu.x86_rep_stosb_threshold=1",
-    )]),
-    idle(&[(
-        TUNABLES,
-        "glibc.cpu.x86_data_cache_size=1:glibc.cpu.x86_shared_cache_size=1",
-    )]),
+    idle(&[(TUNABLES, "glibc.cpu.x86_rep_movsb_threshold=0x200:glibc.cpu.x86_rep_stosb_threshold=1")]),
+    idle(&[(TUNABLES, "glibc.cpu.x86_data_cache_size=1:glibc.cpu.x86_shared_cache_size=1")]),
 ];
 
 /// Runs the suite.
 pub fn run(context: &Context, report: &mut Report) -> anyhow::Result<()> {
     for (source, settings) in [("heap", HEAP), ("choice", CHOICE), ("copies", COPIES)] {
-        let program = Build::new(format!("tunables/{source}.c"))
-            .flags(&["-O1", "-fno-builtin", "-pthread"])
-            .build(context)?;
+        let program =
+            Build::new(format!("tunables/{source}.c")).flags(&["-O1", "-fno-builtin", "-pthread"]).build(context)?;
         let default = Run::new(&program).way(Way::Reference).output(context)?;
         for setting in settings {
-            let words: Vec<String> = setting
-                .variables
-                .iter()
-                .map(|(name, value)| format!("{name}={value}"))
-                .collect();
-            let name = format!(
-                "{source} {}",
-                if words.is_empty() {
-                    "by default".to_owned()
-                } else {
-                    words.join(" ")
-                }
-            );
+            let words: Vec<String> = setting.variables.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            let name = format!("{source} {}", if words.is_empty() { "by default".to_owned() } else { words.join(" ") });
             for (way, bind) in WAYS {
-                let with = |run: Run| {
-                    setting
-                        .variables
-                        .iter()
-                        .fold(run, |run, (name, value)| run.env(name, value))
-                };
+                let with = |run: Run| setting.variables.iter().fold(run, |run, (name, value)| run.env(name, value));
                 let result = compare(
                     context,
                     &with(Run::new(&program).way(way).bind(bind)),
@@ -128,35 +90,15 @@ pub fn run(context: &Context, report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn compare(
-    context: &Context,
-    ours: &Run,
-    theirs: &Run,
-    setting: &Setting,
-    default: &Outcome,
-) -> Result<(), String> {
-    let theirs = theirs
-        .output(context)
-        .map_err(|error| format!("ld-linux: {error:#}"))?;
-    if theirs.status != Status::Exit(0)
-        || without_variable(&theirs) == without_variable(default) && setting.acts
-    {
-        return Err(format!(
-            "ld-linux does not do what this case is about\n{}",
-            theirs.describe()
-        ));
+fn compare(context: &Context, ours: &Run, theirs: &Run, setting: &Setting, default: &Outcome) -> Result<(), String> {
+    let theirs = theirs.output(context).map_err(|error| format!("ld-linux: {error:#}"))?;
+    if theirs.status != Status::Exit(0) || without_variable(&theirs) == without_variable(default) && setting.acts {
+        return Err(format!("ld-linux does not do what this case is about\n{}", theirs.describe()));
     }
-    ours.output(context)
-        .map_err(|error| format!("{error:#}"))?
-        .same_as(&theirs)
+    ours.output(context).map_err(|error| format!("{error:#}"))?.same_as(&theirs)
 }
 
 /// The output less the line that shows the variable itself.
 fn without_variable(outcome: &Outcome) -> String {
-    outcome
-        .text()
-        .lines()
-        .filter(|line| !line.starts_with(TUNABLES))
-        .collect::<Vec<_>>()
-        .join("\n")
+    outcome.text().lines().filter(|line| !line.starts_with(TUNABLES)).collect::<Vec<_>>().join("\n")
 }

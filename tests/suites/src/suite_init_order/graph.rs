@@ -17,48 +17,27 @@ impl Graph {
     pub fn parse(text: &str) -> Self {
         let node = |line: &str| {
             let (name, needed) = line.split_once(':')?;
-            Some((
-                name.trim().to_owned(),
-                needed.split_whitespace().map(str::to_owned).collect(),
-            ))
+            Some((name.trim().to_owned(), needed.split_whitespace().map(str::to_owned).collect()))
         };
-        Self {
-            needs: text.lines().filter_map(node).collect(),
-        }
+        Self { needs: text.lines().filter_map(node).collect() }
     }
 
     /// Builds every node as `DIRECTORY/libNAME.so` and the program as `DIRECTORY/main`; those in `first` are marked INITFIRST.
-    pub fn build(
-        &self,
-        context: &Context,
-        directory: &str,
-        first: &[&str],
-    ) -> anyhow::Result<PathBuf> {
+    pub fn build(&self, context: &Context, directory: &str, first: &[&str]) -> anyhow::Result<PathBuf> {
         let path = |name: &str| context.work.join(directory).join(format!("lib{name}.so"));
         let node = |name: &str, needed: &[String]| {
-            let mut build = Build::new("init-order/node.c")
-                .shared()
-                .flags(super::FLAGS)
-                .flag(format!("-DNODE={name}"));
+            let mut build = Build::new("init-order/node.c").shared().flags(super::FLAGS).flag(format!("-DNODE={name}"));
             build = build.flag("-Wl,--no-as-needed");
             if first.contains(&name) {
                 build = build.flag("-Wl,-z,initfirst");
             }
-            build = needed
-                .iter()
-                .fold(build, |build, needed| build.with(path(needed)));
-            build
-                .output(format!("{directory}/lib{name}.so"))
-                .build(context)
+            build = needed.iter().fold(build, |build, needed| build.with(path(needed)));
+            build.output(format!("{directory}/lib{name}.so")).build(context)
         };
         // Whom a cycle needs before it is built stands there without needs first.
         let mut built = BTreeSet::new();
         for (name, needed) in self.needs.iter().rev().filter(|(name, _)| *name != "main") {
-            for early in needed
-                .iter()
-                .filter(|early| !built.contains(*early))
-                .collect::<Vec<_>>()
-            {
+            for early in needed.iter().filter(|early| !built.contains(*early)).collect::<Vec<_>>() {
                 node(early, &[])?;
                 built.insert(early.clone());
             }
@@ -66,17 +45,12 @@ impl Graph {
             built.insert(name.clone());
         }
         // What was built after it stands there complete by now: every node was given its needs in its own turn.
-        let mut program = Build::new("init-order/root.c")
-            .flags(super::FLAGS)
-            .flag("-Wl,--no-as-needed");
+        let mut program = Build::new("init-order/root.c").flags(super::FLAGS).flag("-Wl,--no-as-needed");
         for needed in self.needs.get("main").into_iter().flatten() {
             program = program.with(path(needed));
         }
         // The linker need not follow what the libraries need.
-        program
-            .flag("-Wl,--allow-shlib-undefined")
-            .output(format!("{directory}/main"))
-            .build(context)
+        program.flag("-Wl,--allow-shlib-undefined").output(format!("{directory}/main")).build(context)
     }
 
     /// Everything that `name` needs, directly or not.
@@ -95,20 +69,12 @@ impl Graph {
 
     /// Whether a transcript initialises each node once, after all it needs as far as neither is on a cycle, and ends in reverse.
     fn respects(&self, transcript: &str) -> Result<(), String> {
-        let begun: Vec<&str> = transcript
-            .lines()
-            .filter_map(|line| line.strip_prefix('+'))
-            .collect();
-        let mut ended: Vec<&str> = transcript
-            .lines()
-            .filter_map(|line| line.strip_prefix('-'))
-            .collect();
+        let begun: Vec<&str> = transcript.lines().filter_map(|line| line.strip_prefix('+')).collect();
+        let mut ended: Vec<&str> = transcript.lines().filter_map(|line| line.strip_prefix('-')).collect();
         let mut loaded = self.below("main");
         loaded.insert("main".to_owned());
         if begun.len() != loaded.len() || begun.iter().any(|name| !loaded.contains(*name)) {
-            return Err(format!(
-                "expected each of {loaded:?} once\ngot      {begun:?}"
-            ));
+            return Err(format!("expected each of {loaded:?} once\ngot      {begun:?}"));
         }
         let place = |wanted: &str| begun.iter().position(|name| *name == wanted);
         // On a cycle there is no right order: there only ld-linux's counts.
@@ -116,17 +82,13 @@ impl Graph {
         for name in loaded.iter().filter(is_free) {
             for needed in self.below(name).iter().filter(is_free) {
                 if place(needed) > place(name) {
-                    return Err(format!(
-                        "{name} began before {needed}, which it needs: {begun:?}"
-                    ));
+                    return Err(format!("{name} began before {needed}, which it needs: {begun:?}"));
                 }
             }
         }
         ended.reverse();
         if ended != begun {
-            return Err(format!(
-                "not undone in reverse: began {begun:?}, ended (reversed) {ended:?}"
-            ));
+            return Err(format!("not undone in reverse: began {begun:?}, ended (reversed) {ended:?}"));
         }
         Ok(())
     }
@@ -157,9 +119,7 @@ pub fn random(context: &Context, report: &mut Report) -> anyhow::Result<()> {
     const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
     let mut state: u64 = 2012;
     let mut next = |bound: u64| {
-        state = state
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (state >> 33) % bound
     };
     for number in 0..12 {
@@ -173,20 +133,12 @@ pub fn random(context: &Context, report: &mut Report) -> anyhow::Result<()> {
             text.push_str(&format!("\n{name}:"));
             for (other_place, other) in NAMES.iter().enumerate() {
                 let rank = |place: usize| (place * 3 + number) % 8;
-                if next(4) == 0
-                    && place != other_place
-                    && (!acyclic || rank(place) < rank(other_place))
-                {
+                if next(4) == 0 && place != other_place && (!acyclic || rank(place) < rank(other_place)) {
                     text.push_str(&format!(" {other}"));
                 }
             }
         }
-        judge(
-            context,
-            report,
-            &format!("random {number}"),
-            &Graph::parse(&text),
-        )?;
+        judge(context, report, &format!("random {number}"), &Graph::parse(&text))?;
     }
     Ok(())
 }
@@ -194,31 +146,18 @@ pub fn random(context: &Context, report: &mut Report) -> anyhow::Result<()> {
 fn judge(context: &Context, report: &mut Report, name: &str, graph: &Graph) -> anyhow::Result<()> {
     let program = graph.build(context, &name.replace(' ', "-"), &[])?;
     for (way, bind) in WAYS {
-        let compared = compare(
-            context,
-            &program,
-            graph,
-            Run::new(&program).way(way).bind(bind),
-        );
+        let compared = compare(context, &program, graph, Run::new(&program).way(way).bind(bind));
         let result = compared.unwrap_or_else(|error| Err(format!("{error:#}")));
         report.check(format!("order, {name} ({})", label(way, bind)), result);
     }
     Ok(())
 }
 
-fn compare(
-    context: &Context,
-    program: &Path,
-    graph: &Graph,
-    run: Run,
-) -> anyhow::Result<Result<(), String>> {
+fn compare(context: &Context, program: &Path, graph: &Graph, run: Run) -> anyhow::Result<Result<(), String>> {
     let reference = Run::new(program).way(Way::Reference).output(context)?;
     let outcome = run.output(context)?;
     if outcome.status != Status::Exit(0) {
-        return Ok(Err(format!(
-            "expected Exit(0)\ngot      {}",
-            outcome.describe()
-        )));
+        return Ok(Err(format!("expected Exit(0)\ngot      {}", outcome.describe())));
     }
     Ok(graph
         .respects(&outcome.text())
