@@ -276,7 +276,8 @@ pub fn listed(context: &Context, program: &Path) -> Result<()> {
         End::SignalElsewhere => {
             anyhow::bail!("--list: a signal, so code of the library ran\n{told}")
         }
-        End::SignalInLoader(place) | End::JumpToNowhere(place) => anyhow::bail!("--list: {place}\n{told}"),
+        End::Abort => anyhow::bail!("--list: SIGABRT\n{told}"),
+        End::SignalInLoader(place) | End::Nowhere(place) => anyhow::bail!("--list: {place}\n{told}"),
         End::TimedOut => anyhow::bail!("--list: no end\n{told}"),
     }
 }
