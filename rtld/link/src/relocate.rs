@@ -213,8 +213,12 @@ impl<'s> Pass<'_, 's> {
         handle.store((self.relocator.handle)(self.index) as u64);
         handle.second().store(self.relocator.entries.bind as u64);
         let bias = self.object.mapping.bias as u64;
+        let constant = self.object.mapping.layout.relro;
+        let is_constant = |vaddr| constant.is_some_and(|range| (range.start..range.end()).contains(&vaddr));
         for relocation in slots {
             match kind::kind(&relocation) {
+                // A slot that is to become constant cannot be bound later.
+                kind::R_X86_64_JUMP_SLOT if is_constant(relocation.r_offset) => self.apply(&relocation)?,
                 kind::R_X86_64_JUMP_SLOT => {
                     let place = self.place(relocation.r_offset, 8, kind::R_X86_64_JUMP_SLOT)?;
                     place.store(place.load().wrapping_add(bias));
