@@ -5,13 +5,13 @@
      c:ADDRESS          what the function there returns
      p:START:END        the runs of pages with equal permissions; unmapped and PROT_NONE are both "---"
      z:START:END        the number of bytes that are not zero
-     a:ALIGNMENT        the library's base modulo ALIGNMENT
-     o                  the number of distinct file mappings of the library's file with offset 0 */
+     a:ALIGNMENT        the library's base modulo ALIGNMENT */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 extern char anchor[];
 
@@ -19,22 +19,32 @@ extern char anchor[];
 int probe_answer(void) { return 42; }
 char probe_object[24] = "object of the program";
 
+/* A signal anywhere but in an access that was asked for ends the probe. */
 static sigjmp_buf recover;
-static void on_signal(int number) { siglongjmp(recover, number); }
+static volatile sig_atomic_t armed;
+static void on_signal(int number)
+{
+    if (!armed)
+        _exit(3);
+    armed = 0;
+    siglongjmp(recover, number);
+}
+/* The signal that `access` gets, or 0. */
+#define TRY(access) ({ int number_ = sigsetjmp(recover, 1); if (!number_) { armed = 1; access; armed = 0; } number_; })
 
 static unsigned char *base;
 
+static const char *name_of(int number) { return number == SIGSEGV ? "SIGSEGV" : "SIGBUS"; }
+
 static void read_number(unsigned long address, int width)
 {
-    volatile unsigned long value = 0;
-    int number = sigsetjmp(recover, 1);
-    if (number) {
-        printf("r %lx: %s\n", address, number == SIGSEGV ? "SIGSEGV" : "SIGBUS");
-        return;
-    }
-    for (int i = 0; i < width; i++)
-        value |= (unsigned long)((volatile unsigned char *)base)[address + i] << (8 * i);
-    if (value == (unsigned long)probe_answer)
+    static volatile unsigned long value;
+    value = 0;
+    int number = TRY(for (int i = 0; i < width; i++)
+        value |= (unsigned long)((volatile unsigned char *)base)[address + i] << (8 * i));
+    if (number)
+        printf("r %lx: %s\n", address, name_of(number));
+    else if (value == (unsigned long)probe_answer)
         printf("r %lx: probe_answer\n", address);
     else if (value - (unsigned long)probe_object < sizeof probe_object)
         printf("r %lx: probe_object+%ld\n", address, value - (unsigned long)probe_object);
@@ -46,32 +56,30 @@ static void read_number(unsigned long address, int width)
 
 static void write_byte(unsigned long address)
 {
-    int number = sigsetjmp(recover, 1);
-    if (!number)
-        *(volatile unsigned char *)(base + address) = 1;
-    printf("w %lx: %s\n", address, !number ? "written" : number == SIGSEGV ? "SIGSEGV" : "SIGBUS");
+    int number = TRY(*(volatile unsigned char *)(base + address) = 1);
+    printf("w %lx: %s\n", address, number ? name_of(number) : "written");
 }
 
 static void call(unsigned long address)
 {
-    int number = sigsetjmp(recover, 1);
+    static volatile int result;
+    int number = TRY(result = ((int (*)(void))(base + address))());
     if (number)
-        printf("c %lx: %s\n", address, number == SIGSEGV ? "SIGSEGV" : "SIGBUS");
+        printf("c %lx: %s\n", address, name_of(number));
     else
-        printf("c %lx: %d\n", address, ((int (*)(void))(base + address))());
+        printf("c %lx: %d\n", address, result);
 }
 
 static void count_nonzero(unsigned long start, unsigned long end)
 {
-    volatile long count = 0;
-    int number = sigsetjmp(recover, 1);
-    if (number) {
-        printf("z %lx-%lx: %s\n", start, end, number == SIGSEGV ? "SIGSEGV" : "SIGBUS");
-        return;
-    }
-    for (unsigned long at = start; at < end; at++)
-        count += ((volatile unsigned char *)base)[at] != 0;
-    printf("z %lx-%lx: %ld\n", start, end, count);
+    static volatile long count;
+    count = 0;
+    int number = TRY(for (unsigned long at = start; at < end; at++)
+        count += ((volatile unsigned char *)base)[at] != 0);
+    if (number)
+        printf("z %lx-%lx: %s\n", start, end, name_of(number));
+    else
+        printf("z %lx-%lx: %ld\n", start, end, count);
 }
 
 static void permission_at(unsigned long address, char permission[4])
@@ -101,27 +109,6 @@ static void permissions(unsigned long start, unsigned long end)
     printf(" %lx\n", end);
 }
 
-static void mappings(void)
-{
-    char line[512], found[8];
-    unsigned long start, end, offset, device_major, device_minor, inode, own = 0;
-    int count = 0;
-    for (int pass = 0; pass < 2; pass++) {
-        FILE *maps = fopen("/proc/self/maps", "r");
-        if (!maps)
-            abort();
-        while (fgets(line, sizeof line, maps)) {
-            if (sscanf(line, "%lx-%lx %4s %lx %lx:%lx %lu", &start, &end, found, &offset, &device_major, &device_minor, &inode) != 7)
-                continue;
-            if (!pass && start <= (unsigned long)base && (unsigned long)base < end)
-                own = inode;
-            count += pass && inode == own && !offset;
-        }
-        fclose(maps);
-    }
-    printf("o %d\n", count);
-}
-
 int main(int argc, char **argv)
 {
     struct sigaction action = { .sa_handler = on_signal };
@@ -139,7 +126,6 @@ int main(int argc, char **argv)
         case 'p': permissions(first, second); break;
         case 'z': count_nonzero(first, second); break;
         case 'a': printf("a %lx: 0x%lx\n", first, (unsigned long)base % first); break;
-        case 'o': mappings(); break;
         default: printf("unknown command %s\n", argv[i]); return 2;
         }
     }

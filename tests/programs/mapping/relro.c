@@ -2,6 +2,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
+#include <unistd.h>
 
 static int target;
 
@@ -15,7 +16,14 @@ extern int *const library_constant[600];
 extern int *library_variable;
 
 static sigjmp_buf recover;
-static void on_signal(int number) { siglongjmp(recover, number); }
+static volatile sig_atomic_t armed;
+static void on_signal(int number)
+{
+    if (!armed)
+        _exit(3);
+    armed = 0;
+    siglongjmp(recover, number);
+}
 
 static void try(const char *name, int *const *place)
 {
@@ -23,7 +31,9 @@ static void try(const char *name, int *const *place)
         printf("%s: SIGSEGV\n", name);
         return;
     }
+    armed = 1;
     *(int *volatile *)place = 0;
+    armed = 0;
     printf("%s: written\n", name);
 }
 

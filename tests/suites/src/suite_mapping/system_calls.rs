@@ -112,6 +112,9 @@ fn strace(context: &Context, run: &Run, calls: &str) -> anyhow::Result<Vec<Strin
         strace.current_dir(directory);
     }
     let outcome = strace.output().context("/usr/bin/strace is not installed (Debian package strace)")?;
-    anyhow::ensure!(outcome.status.success(), "{strace:?}: {}", String::from_utf8_lossy(&outcome.stderr));
+    // Not the command as it is: its environment would fill the report.
+    let arguments: Vec<_> = command.get_args().collect();
+    let error = String::from_utf8_lossy(&outcome.stderr);
+    anyhow::ensure!(outcome.status.success(), "strace {program:?} {arguments:?}: {}\n{error}", outcome.status);
     Ok(std::fs::read_to_string(&log)?.lines().map(str::to_owned).collect())
 }
