@@ -4,6 +4,7 @@
 use crate::exports;
 use crate::stack::InitialStack;
 use core::fmt;
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use rtld_clib::{
     Callbacks, Glibc, Library, ObjectFacts, ProcessFacts, RseqFacts, ThreadFacts, TlsFacts, Tunables, Unsupported,
 };
@@ -14,10 +15,10 @@ use rtld_link::load::PASSIVE_LOADER;
 use rtld_link::lookup::{Purpose, Reference, find_in};
 use rtld_link::object::{Object, ObjectIndex, ObjectSet, Role};
 use rtld_link::search::Trust;
-use rtld_link::static_tls::{Extra, TlsPlan};
+use rtld_link::static_tls::{Extra, TlsPlan, TlsTable};
 use rtld_link::text::Text;
-use rtld_runtime::World;
-use rtld_runtime::thread_local;
+use rtld_runtime::world::{Handle, Host as _, Snapshot, World};
+use rtld_runtime::{thread_local, threads};
 use rtld_sys::auxv::{
     AT_CLKTCK, AT_HWCAP, AT_HWCAP2, AT_MINSIGSTKSZ, AT_PAGESZ, AT_PLATFORM, AT_RANDOM, AT_RSEQ_ALIGN,
     AT_RSEQ_FEATURE_SIZE, AT_SYSINFO_EHDR, AuxVector,
@@ -28,6 +29,10 @@ use rtld_sys::thread;
 pub struct Host {
     glibc: Glibc,
     settings: Settings,
+    /// The main thread's vector, as it was at start.
+    initial_vector: AtomicUsize,
+    /// The list of thread-local modules for debuggers; null until it was made.
+    slots: AtomicPtr<usize>,
 }
 
 /// What the user's tunables decide in the loader itself.
@@ -92,12 +97,17 @@ pub fn recognise(objects: &ObjectSet, stack: InitialStack, trust: Trust) -> Resu
     match (libc, loader) {
         // SAFETY: the loader's file was mapped by us a moment ago, is not relocated, and stays mapped.
         (Some(libc), Some(loader)) => match unsafe { rtld_clib::recognise(&libc, &loader) } {
-            Ok(glibc) => Ok(Some(Host { glibc, settings: apply_tunables(&loader, stack, trust) })),
+            Ok(glibc) => Ok(Some(Host {
+                glibc,
+                settings: apply_tunables(&loader, stack, trust),
+                initial_vector: AtomicUsize::new(0),
+                slots: AtomicPtr::new(core::ptr::null_mut()),
+            })),
             Err(unsupported) => Err(Stranger::Glibc(unsupported)),
         },
         _ => {
             let entry = Reference::to(b"__libc_start_main", Purpose::Call);
-            let other = objects.iter().find(|&(index, _)| find_in(objects, index, &entry).is_some());
+            let other = objects.iter().find(|&(index, _)| find_in(objects.table(), index, &entry).is_some());
             match other {
                 Some((_, object)) => Err(Stranger::Other(object.path.as_bytes())),
                 None => Ok(None),
@@ -156,45 +166,41 @@ pub fn plan_tls(
 ) -> Result<TlsPlan, Reason> {
     let area = library.and_then(|host| host.glibc.extra_tls(&rseq_facts(host, stack.auxiliary(), 0)));
     let settings = library.map_or_else(Settings::default, |host| host.settings);
-    let extra = Extra { area, own: thread_local::OWN, surplus: surplus(&settings).max(asked) };
-    TlsPlan::new(objects, extra)?.ok_or(Reason::StaticTls)
+    let extra = Extra { area, own: threads::OWN, surplus: surplus(&settings).max(asked) };
+    TlsPlan::new(objects.table(), extra)?.ok_or(Reason::TlsLayout)
 }
 
 fn outside(_: rtld_clib::OutsideRegion) -> Error {
-    Reason::StaticTls.of(b"libc.so.6")
+    Reason::CLibraryLayout.of(b"libc.so.6")
 }
 
 /// Makes the main thread's control block, static blocks and vector, and sets the thread pointer; before that the C
-/// library is told everything that does not need relocation.
+/// library is told everything that does not need relocation. `extra` is where the C library's own area lies.
 pub fn make_main_thread(
     world: &'static World,
-    library: Option<&Host>,
+    snapshot: &Snapshot,
+    library: Option<&'static Host>,
     stack: InitialStack,
-    stack_flags: u32,
     trust: Trust,
+    extra: usize,
 ) -> Result<usize, Error> {
     let control = thread_local::allocate_block(world).ok_or(Reason::OutOfMemory)?;
     // SAFETY: the block is fresh and no thread uses it yet.
-    unsafe { thread_local::attach(world, control) }.ok_or(Reason::OutOfMemory)?;
+    unsafe { thread_local::attach(world, snapshot, control) }.ok_or(Reason::OutOfMemory)?;
     let auxiliary = stack.auxiliary();
     let random = random_bytes(auxiliary);
     if let Some(host) = library {
-        publish(world, host, stack, stack_flags, trust)?;
-        fill_link_maps(world, host)?;
+        publish(world, snapshot, host, stack, trust)?;
+        host.initial_vector.store(vector(control), Ordering::Relaxed);
     } else {
-        relocate_dynamic_sections(world);
         // SAFETY: the descriptor is ours and has room for the head.
         unsafe { rtld_clib::thread::write_head(control, vector(control), random) }.map_err(outside)?;
     }
     // SAFETY: the control block's first word is its own address.
     unsafe { thread::set_pointer(control) }.map_err(|error| Reason::ThreadPointer(error).of(b""))?;
     if let Some(host) = library {
-        let facts = ThreadFacts {
-            dtv: vector(control),
-            random,
-            initial_stack: stack.address(),
-            rseq: rseq_facts(host, auxiliary, world.tls.extra.unwrap_or(0)),
-        };
+        let rseq = rseq_facts(host, auxiliary, extra);
+        let facts = ThreadFacts { dtv: vector(control), random, initial_stack: stack.address(), rseq };
         // SAFETY: the descriptor is the main thread's, of the size that the library wants.
         unsafe { host.glibc.prepare_main_thread(control, &facts) }.map_err(outside)?;
     }
@@ -218,7 +224,13 @@ fn random_bytes(auxiliary: AuxVector) -> Option<[u64; 2]> {
 /// Zero words that stand for the C library's list of search directories, of which it must see none.
 static NO_DIRECTORIES: [u64; 64] = [0; 64];
 
-fn publish(world: &World, host: &Host, stack: InitialStack, stack_flags: u32, trust: Trust) -> Result<(), Error> {
+fn publish(
+    world: &World,
+    snapshot: &Snapshot,
+    host: &Host,
+    stack: InitialStack,
+    trust: Trust,
+) -> Result<(), Error> {
     let auxiliary = stack.auxiliary();
     let value = |key| auxiliary.get(key).unwrap_or(0);
     let platform = auxiliary.get(AT_PLATFORM).filter(|&address| address != 0).map(|address| {
@@ -237,38 +249,50 @@ fn publish(world: &World, host: &Host, stack: InitialStack, stack_flags: u32, tr
         hwcap2: value(AT_HWCAP2) as u64,
         platform,
         secure: trust == Trust::Secure,
-        stack_flags,
+        stack_flags: world.process.stack_flags,
         tls_static_size: thread_local::static_size(world),
-        tls_static_align: world.tls.alignment,
-        main_map: world.handle(ObjectIndex(0)).expose_provenance(),
-        object_count: world.objects.len() as u32,
+        tls_static_align: world.process.static_tls_alignment,
+        main_map: snapshot.handle(ObjectIndex(0)).expose_provenance(),
+        object_count: snapshot.objects.count() as u32,
         empty_directory: (&raw const NO_DIRECTORIES).expose_provenance(),
     };
     host.glibc.publish(&facts).map_err(outside)?;
-    let vdso = world.objects.iter().find(|(_, object)| object.role == Role::Vdso);
+    let vdso = snapshot.objects.iter().find(|(_, object)| object.role == Role::Vdso);
     if let Some((index, object)) = vdso
         && let Some(library) = library_of(object)
     {
-        let map = world.handle(index).expose_provenance();
+        let map = snapshot.handle(index).expose_provenance();
         host.glibc.publish_vdso(&library, map, value(AT_SYSINFO_EHDR)).map_err(outside)?;
     }
     Ok(())
 }
 
-/// Fills the C library's part of every link map.
-fn fill_link_maps(world: &World, host: &Host) -> Result<(), Error> {
-    relocate_dynamic_sections(world);
+/// Fills the C library's part of every start-up object's link map.
+pub fn adopt_all(snapshot: &Snapshot, tls: &TlsPlan, host: &'static Host) -> Result<(), Error> {
     let mut scope = alloc::vec::Vec::new();
-    for (index, object) in world.objects.iter() {
+    for (index, object) in snapshot.objects.iter() {
+        let offset = tls.module(index).map_or(0, |module| module.offset);
+        let adopted = host.adopt(object, snapshot.handle(index), tls.id(index) as usize, offset);
+        adopted.ok_or(Reason::CLibraryLayout)?;
         if !matches!(object.role, Role::Vdso | Role::Ourselves) {
-            try_push(&mut scope, world.handle(index))?;
+            try_push(&mut scope, snapshot.handle(index))?;
         }
     }
     let scope: &'static [_] = scope.leak();
-    for (index, object) in world.objects.iter() {
-        let own: &'static [_] = try_filled(world.handle(index), 1)?.leak();
-        let list = if index.position() == 0 { scope } else { own };
-        let module = world.tls.module(index);
+    let program = snapshot.handle(ObjectIndex(0));
+    // SAFETY: start-up is alone, and the handle is alive.
+    let link_map = unsafe { &mut (*program).link_map };
+    let list = scope.as_ptr().expose_provenance();
+    link_map.set_search_list(host.glibc.offsets(), list, scope.len() as u32).map_err(outside)
+}
+
+impl rtld_runtime::world::Host for Host {
+    fn adopt(&self, object: &Object, handle: *mut Handle, module: usize, offset: usize) -> Option<()> {
+        relocate_dynamic_section(object);
+        // SAFETY: the caller holds the writer lock or is alone; nobody else uses this part of a link map.
+        let handle = unsafe { &mut *handle };
+        // A list of one: the object itself, which is the first word that a pointer to its own address finds.
+        handle.own_list = (&raw const *handle).expose_provenance();
         let facts = ObjectFacts {
             map_start: object.mapping.start,
             map_end: object.mapping.end,
@@ -277,17 +301,74 @@ fn fill_link_maps(world: &World, host: &Host) -> Result<(), Error> {
             program_header_count: object.mapping.headers.len() as u16,
             entry: object.address(object.mapping.entry),
             dynamic: dynamic_entries(object),
-            tls_module: world.tls.id(index) as usize,
-            tls_offset: module.map_or(0, |module| module.offset),
-            search_list: list.as_ptr().expose_provenance(),
-            search_list_length: list.len() as u32,
+            tls_module: module,
+            tls_offset: offset,
+            search_list: (&raw const handle.own_list).expose_provenance(),
+            search_list_length: 1,
         };
-        let handle = world.handle(index);
-        // SAFETY: handles live for ever and nobody else uses them yet.
-        let link_map = unsafe { &mut (*handle).link_map };
-        link_map.fill(host.glibc.offsets(), &facts).map_err(outside)?;
+        handle.link_map.fill(self.glibc.offsets(), &facts).ok()
     }
-    Ok(())
+
+    fn changing(&self, adding: bool) {
+        exports::debugger_is_changing(adding);
+    }
+
+    fn changed(&self, first: *mut Handle, count: u32) {
+        // The number is read by code of glibc's that we have replaced; a debugger must hear of the change anyway.
+        let _ = self.glibc.publish_objects(first.expose_provenance(), count);
+        exports::debugger_is_consistent();
+    }
+
+    fn modules_changed(&self, table: &TlsTable, handles: &[*mut Handle]) -> Option<()> {
+        let count = table.slots.len() + 1;
+        let list = self.slot_list(count)?;
+        for (position, slot) in core::iter::once(None).chain(table.slots.iter().map(Some)).enumerate() {
+            let module = slot.and_then(|slot| slot.module);
+            let map = module.and_then(|module| handles.get(module.object.position()).copied());
+            let pair = list.wrapping_add(2 + 2 * position);
+            // SAFETY: slot_list made room for `count` pairs.
+            unsafe { pair.write(slot.map_or(0, |slot| slot.generation)) };
+            // SAFETY: the second word of the pair.
+            unsafe { pair.wrapping_add(1).write(map.map_or(0, |map| map.expose_provenance())) };
+        }
+        let facts = TlsFacts {
+            slotinfo: list.expose_provenance(),
+            max_module: table.slots.len(),
+            static_count: table.slots.len(),
+            generation: table.generation,
+            initial_dtv: self.initial_vector.load(Ordering::Relaxed),
+        };
+        self.glibc.publish_tls(&facts).ok()
+    }
+
+    fn waiting_destructors(&self, handle: *mut Handle) -> usize {
+        if handle.is_null() {
+            return 0;
+        }
+        // SAFETY: the caller holds the writer lock, so the handle is alive.
+        unsafe { &*handle }.link_map.tls_destructor_count(self.glibc.offsets())
+    }
+}
+
+impl Host {
+    /// The list of thread-local modules that debuggers read: its length, no next one, then a pair for each module id
+    /// from 0 on. Grows by being made anew; the one before stays, since a debugger may be looking at it.
+    fn slot_list(&self, count: usize) -> Option<*mut usize> {
+        let current = self.slots.load(Ordering::Relaxed);
+        if !current.is_null() {
+            // SAFETY: made below; the first word is its length.
+            let room = unsafe { current.read() };
+            if room >= count {
+                return Some(current);
+            }
+        }
+        let room = count.checked_add(16)?;
+        let list = try_filled(0_usize, 2 + 2 * room).ok()?.leak();
+        *list.first_mut()? = room;
+        let list = list.as_mut_ptr();
+        self.slots.store(list, Ordering::Relaxed);
+        Some(list)
+    }
 }
 
 fn text_end(object: &Object) -> usize {
@@ -313,29 +394,25 @@ const ADDRESS_TAGS: [u64; 9] = [
     tag::DT_RELR,
 ];
 
-/// Adds the load bias to the addresses in every writable dynamic section.
-fn relocate_dynamic_sections(world: &World) {
-    for (_, object) in world.objects.iter() {
-        if matches!(object.role, Role::Vdso | Role::Ourselves) || object.mapping.bias == 0 {
-            continue;
+/// Adds the load bias to the addresses in an object's dynamic section, if that can be written.
+fn relocate_dynamic_section(object: &Object) {
+    if matches!(object.role, Role::Vdso | Role::Ourselves) || object.mapping.bias == 0 {
+        return;
+    }
+    let Some(range) = object.mapping.layout.dynamic else { return };
+    if !object.image().contains(range.start, range.size, PF_W) {
+        return;
+    }
+    for (position, entry) in dynamic_entries(object).iter().enumerate() {
+        if entry.d_tag == 0 {
+            break;
         }
-        let Some(range) = object.mapping.layout.dynamic else {
-            continue;
-        };
-        if !object.image().contains(range.start, range.size, PF_W) {
-            continue;
-        }
-        for (position, entry) in dynamic_entries(object).iter().enumerate() {
-            if entry.d_tag == 0 {
-                break;
-            }
-            if ADDRESS_TAGS.contains(&entry.d_tag) {
-                let address = object.address(range.start).wrapping_add(position * size_of::<Dyn>());
-                let place = core::ptr::with_exposed_provenance_mut::<Dyn>(address);
-                let moved = Dyn { d_val: object.address(entry.d_val) as u64, ..entry };
-                // SAFETY: an entry of a dynamic section in a writable segment; all that is needed of it was read before.
-                unsafe { place.write_unaligned(moved) };
-            }
+        if ADDRESS_TAGS.contains(&entry.d_tag) {
+            let address = object.address(range.start).wrapping_add(position * size_of::<Dyn>());
+            let place = core::ptr::with_exposed_provenance_mut::<Dyn>(address);
+            let moved = Dyn { d_val: object.address(entry.d_val) as u64, ..entry };
+            // SAFETY: an entry of a dynamic section in a writable segment; all that is needed of it was read before.
+            unsafe { place.write_unaligned(moved) };
         }
     }
 }
@@ -347,29 +424,10 @@ pub fn publish_functions(library: Option<&Host>) -> Result<(), Error> {
     host.glibc.publish_callbacks(&callbacks).map_err(outside)
 }
 
-/// The last steps before initialisers: TLS modules for debuggers, and the C library's own early initialisation.
-pub fn finish(world: &World, library: Option<&Host>, control: usize) -> Result<(), Error> {
-    let Some(host) = library else { return Ok(()) };
-    let modules = world.tls.modules();
-    // Length, next; then generation and object for each module id, from 0 on.
-    let mut slots = try_filled(0_usize, 2 + 2 * (modules.len() + 1))?;
-    if let Some(length) = slots.first_mut() {
-        *length = modules.len() + 1;
+/// The last step before initialisers: the C library's own early initialisation.
+pub fn finish(library: Option<&'static Host>) {
+    if let Some(host) = library {
+        // SAFETY: all objects are relocated, the main thread's TLS is filled and everything is published.
+        unsafe { host.glibc.early_init() };
     }
-    for (pair, module) in slots.chunks_exact_mut(2).skip(2).zip(modules) {
-        if let [_, map] = pair {
-            *map = world.handle(module.object).expose_provenance();
-        }
-    }
-    let facts = TlsFacts {
-        slotinfo: slots.leak().as_ptr().expose_provenance(),
-        max_module: modules.len(),
-        static_count: modules.len(),
-        generation: thread_local::GENERATION,
-        initial_dtv: vector(control),
-    };
-    host.glibc.publish_tls(&facts).map_err(outside)?;
-    // SAFETY: all objects are relocated, the main thread's TLS is filled and everything is published.
-    unsafe { host.glibc.early_init() };
-    Ok(())
 }

@@ -7,6 +7,7 @@ extern crate alloc;
 
 mod command;
 mod constants;
+mod dlfcn;
 mod entry;
 mod environment;
 mod executable_stack;

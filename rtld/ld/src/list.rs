@@ -5,6 +5,7 @@ use crate::report::Writer;
 use core::fmt::Write;
 use rtld_link::load::Missing;
 use rtld_link::object::{Object, ObjectSet, Role};
+use rtld_link::text::Text;
 use rtld_sys::file;
 
 /// Writes the list.
@@ -22,7 +23,8 @@ pub fn print(objects: &ObjectSet, missing: &[Missing]) {
             not_found(&mut out, absent);
         }
         if object.role != Role::Program {
-            line(&mut out, object);
+            let asked = objects.entry(index).and_then(|entry| entry.aliases.first()).map(Text::as_bytes);
+            line(&mut out, object, asked);
         }
     }
     for absent in missing {
@@ -36,9 +38,9 @@ fn not_found(out: &mut Writer, absent: &Missing) {
     out.bytes(b" => not found\n");
 }
 
-fn line(out: &mut Writer, object: &Object) {
+fn line(out: &mut Writer, object: &Object, asked: Option<&[u8]>) {
     out.bytes(b"\t");
-    let name = object.aliases.first().map_or(object.path.as_bytes(), |alias| alias.as_bytes());
+    let name = asked.unwrap_or(object.path.as_bytes());
     if !name.contains(&b'/') && name != object.path.as_bytes() {
         out.bytes(name);
         out.bytes(b" => ");

@@ -8,25 +8,26 @@ use crate::program::{self, WayIn};
 use crate::report::{Writer, error};
 use crate::stack::InitialStack;
 use crate::{executable_stack, exports, host, list, trampoline};
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ffi::CStr;
 use core::fmt::Write;
-use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
-use rtld_link::deferred::{Deferred, Resolvers};
+use core::sync::atomic::{AtomicPtr, Ordering};
+use rtld_link::deferred::Resolvers;
 use rtld_link::error::{Class, Error, Reason};
-use rtld_link::fallible::{OutOfMemory, try_box, try_filled, try_push};
+use rtld_link::fallible::{try_box, try_push};
 use rtld_link::init_order::init_order;
 use rtld_link::load::{Loader, Missing};
-use rtld_link::lookup::Scope;
+use rtld_link::lookup::Definition;
 use rtld_link::map::Pages;
 use rtld_link::object::{Object, ObjectIndex, ObjectSet, Role};
-use rtld_link::relocate::{self, Binding, Later, Relocator, Warnings};
+use rtld_link::relocate::{self, Binding, Later, Notes, Relocator};
 use rtld_link::search::{Search, Settings, Trust};
 use rtld_link::text::{Bytes, Text};
 use rtld_link::version_check::{self, FindingKind};
-use rtld_runtime::addresses::AddressMap;
-use rtld_runtime::world::{Arguments, Handle, SubstituteTable, World, make_handles};
-use rtld_runtime::{bind, call, initialise, thread_local};
+use rtld_runtime::world::{Arguments, Handle, Process, Snapshot, SubstituteTable, World, make_handle};
+use rtld_runtime::writer::{self, State};
+use rtld_runtime::{bind, initialise, pins, resolve, thread_local};
 use rtld_sys::auxv::{AT_PAGESZ, AT_PLATFORM};
 use rtld_sys::{file, process};
 
@@ -47,16 +48,20 @@ pub fn world() -> Option<&'static World> {
     unsafe { world.as_ref() }
 }
 
-/// The object that names a process in its messages.
-struct Warner<'a> {
+/// Tells what start-up relocation finds. Start-up objects stay, so nothing is noted about who is bound to whom.
+struct StartNotes<'a> {
     program: &'a CStr,
 }
 
-impl Warnings for Warner<'_> {
+impl Notes for StartNotes<'_> {
     fn copy_size(&self, name: &[u8]) {
         let (program, name) = (Bytes(self.program.to_bytes()), Bytes(name));
-        error(format_args!("{program}: Symbol `{name}' has different size in shared object, consider re-linking\n"));
+        error(format_args!(
+            "{program}: Symbol `{name}' has different size in shared object, consider re-linking\n"
+        ));
     }
+
+    fn bound(&self, _: ObjectIndex, _: &Definition<'_>) {}
 }
 
 /// Ends the process with the line that says why a program cannot be started.
@@ -169,6 +174,7 @@ struct Request {
 /// What loading gave.
 struct Loaded {
     objects: ObjectSet,
+    search: Search<'static>,
     missing: Vec<Missing>,
     preloaded: Vec<ObjectIndex>,
 }
@@ -201,7 +207,7 @@ impl Linking {
             ourselves.path = Text::new(program::interpreter(&program).unwrap_or(NAME.as_bytes()))?;
         }
         let entry = program.address(program.mapping.entry);
-        let Loaded { objects, missing, preloaded } = self.load(program, ourselves)?;
+        let Loaded { objects, search, missing, preloaded } = self.load(program, ourselves)?;
         if self.request.mode == Mode::List {
             list::print(&objects, &missing);
             process::exit(if missing.is_empty() || self.request.trace { 0 } else { FAILURE });
@@ -211,36 +217,55 @@ impl Linking {
         let stack_flags = executable_stack::permissions(&objects);
         executable_stack::apply(&objects, self.request.way, self.stack.address(), self.pages)?;
 
-        let library = host::recognise(&objects, self.stack, self.trust).unwrap_or_else(|unsupported| {
-            error(format_args!("{}: {unsupported}\n", Bytes(self.name.to_bytes())));
-            process::exit(CANNOT_START)
-        });
-        let plan = host::plan_tls(&objects, library.as_ref(), self.stack, self.variables.static_tls_extra)
-            .map_err(|reason| reason.of(b""))?;
-        let scope = objects.iter().filter(|(_, object)| !matches!(object.role, Role::Vdso | Role::Ourselves));
-        let global = Scope::new(&objects, scope.map(|(index, _)| index))?;
-        let world = try_box(World {
-            handles: make_handles(&objects)?,
-            addresses: AddressMap::new(&objects)?,
-            init_order: init_order(&objects, &preloaded)?,
-            initialised: AtomicUsize::new(0),
+        let library = self.recognise(&objects)?;
+        let plan = host::plan_tls(&objects, library, self.stack, self.variables.static_tls_extra)?;
+        let order = init_order(&objects, &preloaded)?;
+        let mut handles = Vec::new();
+        let mut global = Vec::new();
+        for (index, object) in objects.iter() {
+            let handle = make_handle(index, object)?;
+            pins::keep(handle);
+            try_push(&mut handles, handle)?;
+            if !matches!(object.role, Role::Vdso | Role::Ourselves) {
+                try_push(&mut global, index)?;
+            }
+        }
+        let process = Process {
             arguments: Arguments {
                 count: self.stack.argument_count(),
                 values: self.stack.arguments(),
                 environment: self.stack.environment_address(),
             },
             program_name: self.name,
-            descriptor_size: host::descriptor_size(library.as_ref()),
+            descriptor_size: host::descriptor_size(library),
+            static_tls_size: plan.size,
+            static_tls_alignment: plan.alignment,
+            own_area: plan.own,
             substitutes: SubstituteTable(exports::substitutes()),
+            entries: trampoline::entries(),
+            binding: if self.variables.bind_now { Binding::Now } else { Binding::Lazy },
+            stack_flags,
             pages: self.pages,
-            objects,
-            global,
-            tls: plan,
-        })?;
-        let world: &'static World = alloc::boxed::Box::leak(world);
+            host: library.map(|host| host as &dyn rtld_runtime::world::Host),
+        };
+        let extra = plan.extra.unwrap_or(0);
+        let state = State::new(objects, handles, plan, search, global);
+        let snapshot = state.snapshot()?;
+        let world: &'static World = Box::leak(try_box(World::new(process, state, snapshot))?);
         WORLD.store(core::ptr::from_ref(world).cast_mut(), Ordering::Release);
-        self.bring_up(world, library.as_ref(), stack_flags)?;
+        self.bring_up(world, library, extra, &order)?;
         Ok(Departure { entry, finaliser: finish as *const () as usize })
+    }
+
+    fn recognise(&self, objects: &ObjectSet) -> Result<Option<&'static host::Host>, Error> {
+        let library = host::recognise(objects, self.stack, self.trust).unwrap_or_else(|unsupported| {
+            error(format_args!("{}: {unsupported}\n", Bytes(self.name.to_bytes())));
+            process::exit(CANNOT_START)
+        });
+        Ok(match library {
+            Some(host) => Some(Box::leak(try_box(host)?)),
+            None => None,
+        })
     }
 
     /// Loads the program's closure, in glibc's order: program, vDSO, preloads, dependencies breadth first; we are last.
@@ -266,7 +291,8 @@ impl Linking {
         let preloaded = self.preload(&mut loader)?;
         let missing = loader.load_dependencies(ObjectIndex(0))?;
         objects.add(ourselves)?;
-        Ok(Loaded { objects, missing, preloaded })
+        search.forget_cache();
+        Ok(Loaded { objects, search, missing, preloaded })
     }
 
     fn preload(&self, loader: &mut Loader<'_, '_>) -> Result<Vec<ObjectIndex>, Error> {
@@ -355,95 +381,78 @@ impl Linking {
     }
 
     /// Everything from here on changes the process: the main thread, relocation, resolvers, constants, initialisers.
-    fn bring_up(&self, world: &'static World, library: Option<&host::Host>, stack_flags: u32) -> Result<(), Error> {
-        let control = host::make_main_thread(world, library, self.stack, stack_flags, self.trust)?;
-        exports::publish_debugger(world, self.base);
-        let later = self.relocate(world)?;
-        // SAFETY: the control block was made for this plan, its vector is attached, and no other thread exists.
-        unsafe { thread_local::initialise(world, control) }.ok_or(Reason::OutOfMemory)?;
-        self.run_resolvers(world, library, &later, control)?;
-        for (_, object) in world.objects.iter() {
+    fn bring_up(
+        &self,
+        world: &'static World,
+        library: Option<&'static host::Host>,
+        extra: usize,
+        order: &[ObjectIndex],
+    ) -> Result<(), Error> {
+        // SAFETY: the only thread; the snapshot is replaced by dlopen at the earliest, which no code can call yet. What
+        // comes after resolvers have run looks again.
+        let snapshot = unsafe { world.snapshot() };
+        let control = host::make_main_thread(world, snapshot, library, self.stack, self.trust, extra)?;
+        exports::publish_debugger(snapshot, self.base);
+        let (later, modules) = writer::write(world, |state| -> Result<_, Error> {
+            state.relink_quietly();
+            if let Some(host) = library {
+                host::adopt_all(snapshot, &state.tls, host)?;
+            }
+            let later = self.relocate(world, snapshot, state)?;
+            let mut modules = Vec::new();
+            state.tls.modules().try_for_each(|module| try_push(&mut modules, module))?;
+            Ok((later, modules))
+        })?;
+        // SAFETY: the control block was made for this layout, its vector is attached, and no other thread exists.
+        unsafe { thread_local::initialise(world, snapshot, control) }.ok_or(Reason::OutOfMemory)?;
+        let call = resolve::call(world);
+        let resolvers = Resolvers {
+            objects: &snapshot.objects,
+            copies: &later.copies,
+            modules: &modules,
+            thread_pointer: control,
+            pages: self.pages,
+            call: &call,
+        };
+        let (slots, first) = resolve::order(snapshot, order, &later.deferred)?;
+        let (first, rest) = slots.split_at(first.min(slots.len()));
+        resolve::run(&resolvers, first)?;
+        host::publish_functions(library)?;
+        resolve::run(&resolvers, rest)?;
+        for (_, object) in snapshot.objects.iter() {
             if !matches!(object.role, Role::Vdso | Role::Ourselves) {
                 relocate::protect_constant(object, self.pages)?;
             }
         }
-        host::finish(world, library, control)?;
+        if let Some(host) = world.process.host {
+            host.modules_changed(&snapshot.tls, &snapshot.handles).ok_or(Reason::CLibraryLayout)?;
+        }
+        host::finish(library);
         exports::debugger_is_consistent();
         // SAFETY: all objects are relocated and the main thread is complete.
-        unsafe { initialise::run_initialisers(world, refuse) };
+        unsafe { initialise::run_at_start(world, order, exports::refuse) };
         Ok(())
     }
 
-    fn relocate(&self, world: &'static World) -> Result<Later, Error> {
-        let warner = Warner { program: self.name };
-        let handle = |index: ObjectIndex| world.handle(index).expose_provenance();
+    fn relocate(&self, world: &'static World, snapshot: &Snapshot, state: &State) -> Result<Later, Error> {
+        let notes = StartNotes { program: self.name };
+        let handle = |index: ObjectIndex| snapshot.handle(index).expose_provenance();
         let relocator = Relocator {
-            resolver: world.resolver(),
-            tls: &world.tls,
-            substitutes: &world.substitutes,
-            warnings: &warner,
-            entries: trampoline::entries(),
-            binding: if self.variables.bind_now { Binding::Now } else { Binding::Lazy },
+            resolver: snapshot.resolver(),
+            tls: &state.tls,
+            substitutes: &world.process.substitutes,
+            notes: &notes,
+            entries: world.process.entries,
+            binding: world.process.binding,
             pages: self.pages,
             handle: &handle,
         };
         let mut later = Later::default();
         // From the last to the first, so that the program copies data that is relocated.
-        for (index, _) in world.objects.iter().rev() {
+        for (index, _) in snapshot.objects.iter().rev() {
             relocator.relocate(index, &mut later)?;
         }
         Ok(later)
-    }
-
-    /// Resolvers: those of the C library's own loader first, since what they find out about the processor is what others
-    /// ask for; then by the dependency order of the objects that the *resolvers* belong to, wherever their slots are. So
-    /// a resolver may call indirect functions of the objects that its own object needs.
-    fn run_resolvers(
-        &self,
-        world: &'static World,
-        library: Option<&host::Host>,
-        later: &Later,
-        control: usize,
-    ) -> Result<(), Error> {
-        let call = |resolver: usize| {
-            // SAFETY: the resolver was checked to be executable.
-            unsafe { call::resolver(resolver) }
-        };
-        let resolvers = Resolvers {
-            objects: &world.objects,
-            copies: &later.copies,
-            tls: &world.tls,
-            thread_pointer: control,
-            pages: self.pages,
-            call: &call,
-        };
-        let owner = |deferred: &Deferred| world.object_at(deferred.resolver).unwrap_or(deferred.object);
-        let passive = world.objects.find(|object| object.role == Role::PassiveLoader);
-        for deferred in later.deferred.iter().filter(|deferred| Some(owner(deferred)) == passive) {
-            resolvers.run(deferred)?;
-        }
-        host::publish_functions(library)?;
-        let mut rank = try_filled(usize::MAX, world.objects.len())?;
-        for (position, index) in world.init_order.iter().enumerate() {
-            if let Some(place) = rank.get_mut(index.position()) {
-                *place = position;
-            }
-        }
-        let mut order = Vec::new();
-        order.try_reserve_exact(later.deferred.len()).map_err(|_| OutOfMemory)?;
-        for (position, deferred) in later.deferred.iter().enumerate() {
-            let owner = owner(deferred);
-            if Some(owner) != passive {
-                try_push(&mut order, (rank.get(owner.position()).copied().unwrap_or(usize::MAX), position))?;
-            }
-        }
-        order.sort_unstable();
-        for (_, position) in order {
-            if let Some(deferred) = later.deferred.get(position) {
-                resolvers.run(deferred)?;
-            }
-        }
-        Ok(())
     }
 }
 
@@ -465,15 +474,10 @@ fn read_whole(path: &CStr) -> Result<Vec<u8>, Error> {
     Ok(text)
 }
 
-/// Ends a process whose object names an initialiser or a finaliser that is none.
-fn refuse(failure: &Error) -> ! {
-    cannot_start(world().map_or(NAME.as_bytes(), |world| world.program_name.to_bytes()), failure)
-}
-
 /// What the program calls at its exit.
 extern "C" fn finish() {
     if let Some(world) = world() {
-        initialise::run_finalisers(world, refuse);
+        initialise::run_finalisers(world, exports::refuse);
     }
 }
 
@@ -482,5 +486,5 @@ pub extern "C" fn bind_slot(handle: *const Handle, slot: usize) -> usize {
     let Some(world) = world() else { process::abort() };
     // SAFETY: the handle comes from the GOT that start-up filled.
     let result = unsafe { bind::bind(world, handle, slot, &trampoline::call_resolver) };
-    result.unwrap_or_else(|failure| cannot_start(world.program_name.to_bytes(), &failure))
+    result.unwrap_or_else(|failure| cannot_start(world.process.program_name.to_bytes(), &failure))
 }

@@ -6,7 +6,7 @@
 //! and a bind costs less than 1 KiB of stack. Resolvers of indirect functions are foreign code: they run between
 //! XSAVE and XRSTOR.
 
-use crate::start;
+use crate::{dlfcn, exports, start};
 use core::arch::global_asm;
 use core::arch::x86_64::__cpuid;
 use core::sync::atomic::{AtomicU8, Ordering};
@@ -153,6 +153,136 @@ rtld_tls_static:
     .size rtld_tls_static, . - rtld_tls_static
 
     .p2align 4
+    .globl rtld_tls_dynamic
+    .hidden rtld_tls_dynamic
+    .type rtld_tls_dynamic,@function
+    # A variable of a dynamic module: the descriptor's second word points to {{module, offset, generation}}. A vector that
+    # is as new as the record, with a block in it, answers at once; else everything a called function may change is kept.
+rtld_tls_dynamic:
+    .cfi_startproc
+    push    rcx
+    .cfi_adjust_cfa_offset 8
+    push    rdx
+    .cfi_adjust_cfa_offset 8
+    mov     rax, [rax + 8]
+    mov     rcx, fs:[8]
+    mov     rdx, [rax + 16]
+    cmp     [rcx], rdx
+    jb      2f
+    mov     rdx, [rax]
+    cmp     rdx, [rcx - 16]
+    ja      2f
+    shl     rdx, 4
+    mov     rcx, [rcx + rdx]
+    cmp     rcx, -1
+    je      2f
+    mov     rax, [rax + 8]
+    add     rax, rcx
+    sub     rax, fs:[0]
+    pop     rdx
+    .cfi_adjust_cfa_offset -8
+    pop     rcx
+    .cfi_adjust_cfa_offset -8
+    ret
+    .cfi_adjust_cfa_offset 16
+2:  push    rbx
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset rbx, 0
+    mov     rbx, rsp
+    .cfi_def_cfa_register rbx
+    and     rsp, -16
+    sub     rsp, 320
+    mov     [rsp + 256], rsi
+    mov     [rsp + 264], rdi
+    mov     [rsp + 272], r8
+    mov     [rsp + 280], r9
+    mov     [rsp + 288], r10
+    mov     [rsp + 296], r11
+    movaps  [rsp], xmm0
+    movaps  [rsp + 16], xmm1
+    movaps  [rsp + 32], xmm2
+    movaps  [rsp + 48], xmm3
+    movaps  [rsp + 64], xmm4
+    movaps  [rsp + 80], xmm5
+    movaps  [rsp + 96], xmm6
+    movaps  [rsp + 112], xmm7
+    movaps  [rsp + 128], xmm8
+    movaps  [rsp + 144], xmm9
+    movaps  [rsp + 160], xmm10
+    movaps  [rsp + 176], xmm11
+    movaps  [rsp + 192], xmm12
+    movaps  [rsp + 208], xmm13
+    movaps  [rsp + 224], xmm14
+    movaps  [rsp + 240], xmm15
+    mov     rdi, rax
+    call    {tls}
+    sub     rax, fs:[0]
+    mov     rsi, [rsp + 256]
+    mov     rdi, [rsp + 264]
+    mov     r8, [rsp + 272]
+    mov     r9, [rsp + 280]
+    mov     r10, [rsp + 288]
+    mov     r11, [rsp + 296]
+    movaps  xmm0, [rsp]
+    movaps  xmm1, [rsp + 16]
+    movaps  xmm2, [rsp + 32]
+    movaps  xmm3, [rsp + 48]
+    movaps  xmm4, [rsp + 64]
+    movaps  xmm5, [rsp + 80]
+    movaps  xmm6, [rsp + 96]
+    movaps  xmm7, [rsp + 112]
+    movaps  xmm8, [rsp + 128]
+    movaps  xmm9, [rsp + 144]
+    movaps  xmm10, [rsp + 160]
+    movaps  xmm11, [rsp + 176]
+    movaps  xmm12, [rsp + 192]
+    movaps  xmm13, [rsp + 208]
+    movaps  xmm14, [rsp + 224]
+    movaps  xmm15, [rsp + 240]
+    mov     rsp, rbx
+    .cfi_def_cfa_register rsp
+    pop     rbx
+    .cfi_adjust_cfa_offset -8
+    .cfi_restore rbx
+    pop     rdx
+    .cfi_adjust_cfa_offset -8
+    pop     rcx
+    .cfi_adjust_cfa_offset -8
+    ret
+    .cfi_endproc
+    .size rtld_tls_dynamic, . - rtld_tls_dynamic
+
+    .p2align 4
+    .globl rtld_dlopen
+    .hidden rtld_dlopen
+    .type rtld_dlopen,@function
+    # Functions whose meaning depends on who calls them: the return address becomes the last argument.
+rtld_dlopen:
+    .cfi_startproc
+    mov     rdx, [rsp]
+    jmp     {open}
+    .cfi_endproc
+    .size rtld_dlopen, . - rtld_dlopen
+    .globl rtld_dlsym
+    .hidden rtld_dlsym
+    .type rtld_dlsym,@function
+rtld_dlsym:
+    .cfi_startproc
+    mov     rdx, [rsp]
+    jmp     {symbol}
+    .cfi_endproc
+    .size rtld_dlsym, . - rtld_dlsym
+    .globl rtld_dlvsym
+    .hidden rtld_dlvsym
+    .type rtld_dlvsym,@function
+rtld_dlvsym:
+    .cfi_startproc
+    mov     rcx, [rsp]
+    jmp     {versioned_symbol}
+    .cfi_endproc
+    .size rtld_dlvsym, . - rtld_dlvsym
+
+    .p2align 4
     .globl rtld_tls_undefined
     .hidden rtld_tls_undefined
     .type rtld_tls_undefined,@function
@@ -166,12 +296,20 @@ rtld_tls_undefined:
     .size rtld_tls_undefined, . - rtld_tls_undefined
 "#,
     bind = sym start::bind_slot,
+    tls = sym exports::tls_get_address,
+    open = sym dlfcn::open,
+    symbol = sym dlfcn::symbol,
+    versioned_symbol = sym dlfcn::versioned_symbol,
 );
 
 unsafe extern "C" {
     fn rtld_bind_slot();
     fn rtld_call_resolver(resolver: usize, parts: u32) -> usize;
     fn rtld_tls_static();
+    fn rtld_tls_dynamic();
+    fn rtld_dlopen();
+    fn rtld_dlsym();
+    fn rtld_dlvsym();
     fn rtld_tls_undefined();
 }
 
@@ -180,8 +318,14 @@ pub fn entries() -> rtld_link::relocate::Entries {
     rtld_link::relocate::Entries {
         bind: rtld_bind_slot as *const () as usize,
         tls_static: rtld_tls_static as *const () as usize,
+        tls_dynamic: rtld_tls_dynamic as *const () as usize,
         tls_undefined: rtld_tls_undefined as *const () as usize,
     }
+}
+
+/// `dlopen`, `dlsym` and `dlvsym` as others call them.
+pub fn dlfcn_entries() -> [usize; 3] {
+    [rtld_dlopen as *const () as usize, rtld_dlsym as *const () as usize, rtld_dlvsym as *const () as usize]
 }
 
 /// SSE, AVX, opmask, upper halves of zmm0 to zmm15, zmm16 to zmm31 (Intel SDM 13.1).

@@ -3,10 +3,10 @@
 
 use crate::error::{Error, Reason};
 use crate::map::Pages;
-use crate::object::{Object, ObjectIndex, ObjectSet};
+use crate::object::{Object, ObjectIndex, ObjectTable};
 use crate::places::Place;
 use crate::relocate::{close_text, open_text};
-use crate::static_tls::TlsPlan;
+use crate::static_tls::Module;
 use crate::text::Text;
 use goblin::elf64::program_header::PF_X;
 use rtld_elf::segments;
@@ -42,11 +42,11 @@ pub struct CopiedRange {
 /// What is needed to run resolvers.
 pub struct Resolvers<'s> {
     /// All objects.
-    pub objects: &'s ObjectSet,
+    pub objects: &'s ObjectTable,
     /// Copies made so far.
     pub copies: &'s [CopiedRange],
-    /// Static TLS, whose images may hold slots.
-    pub tls: &'s TlsPlan,
+    /// Static modules, whose images may hold slots and were copied into the thread's blocks already.
+    pub modules: &'s [Module],
     /// The thread whose blocks were filled from the images already.
     pub thread_pointer: usize,
     /// Pages.
@@ -102,7 +102,7 @@ impl Resolvers<'_> {
                 store(copy.to.wrapping_add(inside), value);
             }
         }
-        for module in self.tls.modules() {
+        for module in self.modules {
             if let Some(inside) = word_inside(address, module.image, module.segment.filesz as usize) {
                 store(self.thread_pointer.wrapping_sub(module.offset).wrapping_add(inside), value);
             }
@@ -123,7 +123,7 @@ fn store(address: usize, value: u64) {
 }
 
 /// Whether an address lies in an executable segment of some object.
-pub fn is_executable(objects: &ObjectSet, address: usize) -> bool {
+pub fn is_executable(objects: &ObjectTable, address: usize) -> bool {
     objects.iter().any(|(_, object)| object.mapping.spans(address) && is_code(object, address))
 }
 

@@ -2,6 +2,7 @@
 //! texts are those of glibc where glibc has one (people grep for them); they are rendered only at the edge.
 
 use crate::fallible::OutOfMemory;
+use crate::static_tls::NoRoom;
 use crate::text::{Bytes, Text};
 use core::fmt;
 use rtld_elf::dynamic::DynamicError;
@@ -125,8 +126,14 @@ pub enum Reason {
         /// Its address.
         address: usize,
     },
-    /// The static TLS block cannot be made.
-    StaticTls,
+    /// The object says that it cannot be opened at run time (DF_1_NOOPEN).
+    NotForOpen,
+    /// The static TLS block has no room for a module.
+    StaticTls(NoRoom),
+    /// The sizes of the start-up objects' thread-local storage are impossible.
+    TlsLayout,
+    /// The C library's data are not where they must be.
+    CLibraryLayout,
     /// The dynamic linker was given its own file as the program.
     Ourselves,
 }
@@ -271,7 +278,13 @@ impl fmt::Display for Reason {
                 write!(f, "function `{name}' at {address:#x} is not inside executable memory")
             }
             Reason::Ourselves => f.write_str("loader cannot load itself"),
-            Reason::StaticTls => f.write_str("cannot allocate memory in static TLS block"),
+            Reason::StaticTls(NoRoom { asked, alignment, left }) => write!(
+                f,
+                "cannot allocate memory in static TLS block ({asked} bytes aligned to {alignment} asked for, {left} left)"
+            ),
+            Reason::NotForOpen => f.write_str("shared object cannot be dlopen()ed"),
+            Reason::TlsLayout => f.write_str("thread-local storage of impossible size"),
+            Reason::CLibraryLayout => f.write_str("C library data outside their place"),
         }
     }
 }

@@ -12,7 +12,7 @@ use rtld_elf::dynamic::Flags1;
 
 /// All objects in the order in which they are initialised.
 pub fn init_order(objects: &ObjectSet, preloaded: &[ObjectIndex]) -> Result<Vec<ObjectIndex>, OutOfMemory> {
-    let count = objects.len();
+    let count = objects.bound();
     let mut order = Vec::new();
     order.try_reserve_exact(count).map_err(|_| OutOfMemory)?;
     let mut visited = try_filled(false, count)?;
@@ -21,7 +21,7 @@ pub fn init_order(objects: &ObjectSet, preloaded: &[ObjectIndex]) -> Result<Vec<
     for start in preloaded.iter().copied().chain((0..count as u32).rev().map(ObjectIndex)) {
         visit(&mut visited, &mut path, start)?;
         while let Some((index, next)) = path.last_mut() {
-            let dependency = objects.get(*index).and_then(|object| object.needed.get(*next)).copied();
+            let dependency = objects.entry(*index).and_then(|entry| entry.needed.get(*next)).copied();
             *next += 1;
             match dependency {
                 // The program comes last, whoever names it as a dependency.

@@ -2,11 +2,13 @@
 
 use crate::error::{Error, Reason};
 use crate::fallible::try_push;
-use crate::map::{self, Pages};
+use crate::map::{self, Mapping, Pages};
 use crate::object::{Object, ObjectIndex, ObjectSet, Role};
 use crate::open::Candidate;
 use crate::search::Search;
+use crate::text::Text;
 use alloc::vec::Vec;
+use rtld_sys::memory;
 
 /// The names under which the C library's private world is known: glibc's libc and loader, and the two libraries
 /// that were apart from them before glibc 2.34.
@@ -49,24 +51,39 @@ impl Loader<'_, '_> {
         if let Some(known) = self.objects.called(name) {
             return Ok(known);
         }
+        let loaded = self.objects.bound();
         let candidate = self.search.find(self.objects, from, name)?;
-        let index = self.take(&candidate, requester).map_err(|reason| reason.of(candidate.path.as_bytes()))?;
-        if let Some(object) = self.objects.get_mut(index) {
-            object.add_alias(name)?;
+        let index = self.take(&candidate).map_err(|reason| reason.of(candidate.path.as_bytes()))?;
+        if let Some(entry) = self.objects.entry_mut(index) {
+            entry.add_alias(name)?;
+            if index.position() == loaded {
+                entry.requester = requester;
+            }
         }
         Ok(index)
     }
 
     /// Maps an opened file, unless it is one that is loaded under another name.
-    fn take(&mut self, candidate: &Candidate, requester: Option<ObjectIndex>) -> Result<ObjectIndex, Reason> {
+    fn take(&mut self, candidate: &Candidate) -> Result<ObjectIndex, Reason> {
         let identity = candidate.identity();
         if let Some(known) = self.objects.find(|object| object.identity == Some(identity)) {
             return Ok(known);
         }
+        let path = candidate.path.try_clone()?;
         let mapping = map::map_file(&candidate.file, &candidate.status, &candidate.prefix, self.pages)?;
-        let mut object = Object::new(Role::Library, candidate.path.try_clone()?, mapping)?;
-        object.identity = Some(identity);
-        object.requester = requester;
+        let (start, end) = (mapping.start, mapping.end);
+        let taken = self.digest(candidate, path, mapping);
+        if taken.is_err() {
+            // SAFETY: the mapping was made above and nothing of it was handed out.
+            let _ = unsafe { memory::unmap(start, end - start) };
+        }
+        taken
+    }
+
+    /// Makes an object of a mapping and adds it.
+    fn digest(&mut self, candidate: &Candidate, path: Text, mapping: Mapping) -> Result<ObjectIndex, Reason> {
+        let mut object = Object::new(Role::Library, path, mapping)?;
+        object.identity = Some(candidate.identity());
         if let Some(soname) = object.soname() {
             object.is_system = SYSTEM_NAMES.contains(&soname);
             if soname == PASSIVE_LOADER {
@@ -89,13 +106,13 @@ impl Loader<'_, '_> {
                 for name in names {
                     match self.load(next, Some(next), name) {
                         Ok(dependency) => {
-                            if let Some(object) = self.objects.get_mut(next) {
-                                try_push(&mut object.needed, dependency)?;
+                            if let Some(entry) = self.objects.entry_mut(next) {
+                                try_push(&mut entry.needed, dependency)?;
                             }
                         }
                         Err(error) if missing.iter().any(|known| known.name == name) => drop(error),
                         Err(error) => {
-                            let place = self.objects.len();
+                            let place = self.objects.bound();
                             try_push(&mut missing, Missing { name, requester: next, place, error })?;
                         }
                     }

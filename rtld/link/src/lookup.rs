@@ -5,7 +5,7 @@
 //! filters of a scope stand beside one another in one vector, because most questions end there.
 
 use crate::fallible::{OutOfMemory, try_push};
-use crate::object::{Object, ObjectIndex, ObjectSet, Version};
+use crate::object::{Object, ObjectIndex, ObjectTable, Version};
 use alloc::vec::Vec;
 use rtld_elf::symbol::{STV_HIDDEN, STV_INTERNAL, STV_PROTECTED, SymbolBinding, SymbolKind};
 use rtld_elf::version::{VERSYM_HIDDEN, VERSYM_INDEX};
@@ -116,7 +116,7 @@ static PASS: [u8; 8] = [0xff; 8];
 
 impl Scope {
     /// The objects in this order; those without symbols are left out.
-    pub fn new(objects: &ObjectSet, order: impl Iterator<Item = ObjectIndex>) -> Result<Scope, OutOfMemory> {
+    pub fn new(objects: &ObjectTable, order: impl Iterator<Item = ObjectIndex>) -> Result<Scope, OutOfMemory> {
         let mut filters = Vec::new();
         for index in order {
             let Some(dynamic) = objects.get(index).and_then(|object| object.dynamic.as_ref()) else {
@@ -134,8 +134,18 @@ impl Scope {
         Ok(Scope { filters })
     }
 
+    /// Its objects in order, those without symbols left out.
+    pub fn members(&self) -> impl Iterator<Item = ObjectIndex> + '_ {
+        self.filters.iter().map(|filter| filter.object)
+    }
+
+    /// Whether an object is searched.
+    pub fn contains(&self, object: ObjectIndex) -> bool {
+        self.members().any(|member| member == object)
+    }
+
     /// The first definition that `reference` may mean.
-    pub fn find<'s>(&self, objects: &'s ObjectSet, reference: &Reference<'_>) -> Option<Definition<'s>> {
+    pub fn find<'s>(&self, objects: &'s ObjectTable, reference: &Reference<'_>) -> Option<Definition<'s>> {
         let word_index = reference.hash / 64;
         let first_bit = reference.hash % 64;
         for filter in &self.filters {
@@ -155,7 +165,7 @@ impl Scope {
 }
 
 /// The definition of one object, if it has one for the reference.
-pub fn find_in<'s>(objects: &'s ObjectSet, index: ObjectIndex, reference: &Reference<'_>) -> Option<Definition<'s>> {
+pub fn find_in<'s>(objects: &'s ObjectTable, index: ObjectIndex, reference: &Reference<'_>) -> Option<Definition<'s>> {
     let object = objects.get(index)?;
     let dynamic = object.dynamic.as_ref()?;
     if reference.purpose == Purpose::Copy && object.role == crate::object::Role::Program {
@@ -241,18 +251,65 @@ fn match_version(object: &Object, number: u32, reference: &Reference<'_>) -> Mat
     }
 }
 
-/// How the objects of a process look their references up.
+/// An object that was opened, and what it needs: the order in which its symbols are looked for.
 #[derive(Debug)]
+pub struct Closure {
+    /// The object.
+    pub root: ObjectIndex,
+    /// It and what it needs, breadth first.
+    pub members: Vec<ObjectIndex>,
+    /// The same as a scope.
+    pub scope: Scope,
+}
+
+/// Where the objects of a process look for symbols.
+#[derive(Debug, Default)]
+pub struct Scopes {
+    /// The program, its libraries, and what was opened for all.
+    pub global: Scope,
+    /// What was opened, in the order of opening.
+    pub closures: Vec<Closure>,
+    /// Roots whose closures come before the global scope for their members (RTLD_DEEPBIND).
+    pub deep: Vec<ObjectIndex>,
+}
+
+impl Scopes {
+    /// The closure of a root.
+    pub fn closure(&self, root: ObjectIndex) -> Option<&Closure> {
+        self.closures.iter().find(|closure| closure.root == root)
+    }
+
+    /// The closures that an object is a member of.
+    fn containing(&self, member: ObjectIndex) -> impl Iterator<Item = &Closure> {
+        self.closures.iter().filter(move |closure| closure.members.contains(&member))
+    }
+}
+
+/// How the objects of a process look their references up.
+#[derive(Clone, Copy, Debug)]
 pub struct Resolver<'s> {
     /// All objects.
-    pub objects: &'s ObjectSet,
-    /// The process-wide scope.
-    pub global: &'s Scope,
+    pub objects: &'s ObjectTable,
+    /// Where they look.
+    pub scopes: &'s Scopes,
 }
 
 impl<'s> Resolver<'s> {
-    /// The definition that a reference from `from` means: the object's own first if it is symbolic, then the
-    /// global scope. `own` is the symbol of the reference itself, number `number` in `from`.
+    /// The definition that a reference from an object means by its scopes: the global one, then those of what was opened
+    /// and holds the object; the other way round for what was opened with RTLD_DEEPBIND.
+    pub fn find(&self, from: ObjectIndex, reference: &Reference<'_>) -> Option<Definition<'s>> {
+        let global = || self.scopes.global.find(self.objects, reference);
+        let local = |deep: bool| {
+            let closures = self.scopes.containing(from);
+            let mut wanted = closures.filter(|closure| self.scopes.deep.contains(&closure.root) == deep);
+            wanted.find_map(|closure| closure.scope.find(self.objects, reference))
+        };
+        local(true).or_else(global).or_else(|| local(false))
+    }
+
+    /// The definition that a reference from `from` means: the object's own first if it is symbolic, then its scopes.
+    /// Copies look in all objects but the program.
+    /// `own` is the symbol of the reference itself, number `number` in `from`.
     pub fn resolve(
         &self,
         from: ObjectIndex,
@@ -266,9 +323,9 @@ impl<'s> Resolver<'s> {
         if self.is_symbolic(object)
             && let Some(definition) = find_in(self.objects, from, reference)
         {
-            return Some(self.only_one(definition, reference));
+            return Some(self.only_one(definition, from, reference));
         }
-        let found = self.global.find(self.objects, reference);
+        let found = self.find(from, reference);
         if own.visibility() != STV_PROTECTED {
             return found;
         }
@@ -277,11 +334,11 @@ impl<'s> Resolver<'s> {
 
     /// A unique symbol has one address in the process: that of the first unique definition in the global scope, also
     /// for an object that prefers its own.
-    fn only_one(&self, own: Definition<'s>, reference: &Reference<'_>) -> Definition<'s> {
+    fn only_one(&self, own: Definition<'s>, from: ObjectIndex, reference: &Reference<'_>) -> Definition<'s> {
         if own.symbol.binding() != SymbolBinding::Unique {
             return own;
         }
-        let first = self.global.find(self.objects, reference);
+        let first = self.find(from, reference);
         first.filter(|first| first.symbol.binding() == SymbolBinding::Unique).unwrap_or(own)
     }
 
@@ -306,7 +363,7 @@ impl<'s> Resolver<'s> {
             return Some(own);
         }
         let call = Reference { purpose: Purpose::Call, ..*reference };
-        match self.global.find(self.objects, &call) {
+        match self.find(own.index, &call) {
             Some(real) if real.index != own.index => Some(own),
             _ => Some(definition),
         }

@@ -1,8 +1,9 @@
-//! One loaded object, digested: everything later steps ask of it, and nothing that changes by relocating or
-//! initialising it (those steps keep their own records, by [`ObjectIndex`]).
+//! Loaded objects. An [`Object`] is what a file says, digested; it never changes, so running threads may read it without
+//! a lock. What loading learns about it later (names, dependencies, who asked) is its [`Entry`], which only the loader
+//! touches. What relocating and initialising learn is kept by those steps, by [`ObjectIndex`].
 
 use crate::error::Reason;
-use crate::fallible::{OutOfMemory, try_box, try_filled, try_push};
+use crate::fallible::{OutOfMemory, try_box, try_extend, try_filled, try_push};
 use crate::map::Mapping;
 use crate::text::Text;
 use alloc::boxed::Box;
@@ -67,8 +68,6 @@ pub struct Object {
     pub path: Text,
     /// Absolute path without symbolic links, where it was worth finding out (the program's, for `$ORIGIN`).
     pub real_path: Text,
-    /// Other names that it was asked for by.
-    pub aliases: Vec<Text>,
     /// Which file it is; None for what the kernel mapped.
     pub identity: Option<FileIdentity>,
     /// Its memory.
@@ -77,10 +76,6 @@ pub struct Object {
     pub dynamic: Option<Dynamic<'static>>,
     /// By version index: the version's name and hash.
     pub versions: Vec<Version>,
-    /// The object whose DT_NEEDED brought it in.
-    pub requester: Option<ObjectIndex>,
-    /// Its direct dependencies in the order of DT_NEEDED.
-    pub needed: Vec<ObjectIndex>,
     /// Part of the C library's private world: what it defines may be substituted.
     pub is_system: bool,
 }
@@ -102,13 +97,10 @@ impl Object {
             role,
             path,
             real_path: Text::empty(),
-            aliases: Vec::new(),
             identity: None,
             mapping,
             dynamic,
             versions,
-            requester: None,
-            needed: Vec::new(),
             is_system: false,
         })
     }
@@ -121,21 +113,6 @@ impl Object {
     /// DT_SONAME.
     pub fn soname(&self) -> Option<&'static [u8]> {
         self.dynamic.as_ref().and_then(|dynamic| dynamic.soname)
-    }
-
-    /// Whether it goes by this name: its path, a name it was asked for by, or its soname.
-    pub fn is_called(&self, name: &[u8]) -> bool {
-        self.path.as_bytes() == name && !name.is_empty()
-            || self.soname() == Some(name)
-            || self.aliases.iter().any(|alias| alias.as_bytes() == name)
-    }
-
-    /// Remembers one more name.
-    pub fn add_alias(&mut self, name: &[u8]) -> Result<(), OutOfMemory> {
-        if self.path.as_bytes() == name || self.aliases.iter().any(|alias| alias.as_bytes() == name) {
-            return Ok(());
-        }
-        try_push(&mut self.aliases, Text::new(name)?)
     }
 
     /// What a version index of this object stands for.
@@ -172,58 +149,186 @@ fn version_table(dynamic: &Dynamic<'static>) -> Result<Vec<Version>, OutOfMemory
     Ok(table)
 }
 
-/// All loaded objects in load order; the program is the first.
-#[derive(Debug, Default)]
-pub struct ObjectSet {
-    objects: Vec<Box<Object>>,
+/// What the loader keeps about an object besides the object itself.
+#[derive(Debug)]
+pub struct Entry {
+    object: &'static Object,
+    /// Other names that it was asked for by.
+    pub aliases: Vec<Text>,
+    /// The object whose DT_NEEDED or dlopen brought it in.
+    pub requester: Option<ObjectIndex>,
+    /// Its direct dependencies in the order of DT_NEEDED.
+    pub needed: Vec<ObjectIndex>,
 }
 
-impl ObjectSet {
+impl Entry {
+    /// The object.
+    pub fn object(&self) -> &'static Object {
+        self.object
+    }
+
+    /// Whether it goes by this name: its path, a name it was asked for by, or its soname.
+    pub fn is_called(&self, name: &[u8]) -> bool {
+        self.object.path.as_bytes() == name && !name.is_empty()
+            || self.object.soname() == Some(name)
+            || self.aliases.iter().any(|alias| alias.as_bytes() == name)
+    }
+
+    /// Remembers one more name.
+    pub fn add_alias(&mut self, name: &[u8]) -> Result<(), OutOfMemory> {
+        if self.object.path.as_bytes() == name || self.aliases.iter().any(|alias| alias.as_bytes() == name) {
+            return Ok(());
+        }
+        try_push(&mut self.aliases, Text::new(name)?)
+    }
+}
+
+/// Objects by index, in load order; the program is the first. Removed objects leave holes.
+#[derive(Debug, Default)]
+pub struct ObjectTable {
+    objects: Vec<Option<&'static Object>>,
+}
+
+impl ObjectTable {
     /// No objects yet.
-    pub const fn new() -> ObjectSet {
-        ObjectSet { objects: Vec::new() }
+    pub const fn new() -> ObjectTable {
+        ObjectTable { objects: Vec::new() }
     }
 
-    /// Appends an object.
-    pub fn add(&mut self, object: Object) -> Result<ObjectIndex, OutOfMemory> {
-        let index = ObjectIndex(self.objects.len() as u32);
-        let object = try_box(object)?;
-        try_push(&mut self.objects, object)?;
-        Ok(index)
+    /// The same objects in a table of its own.
+    pub fn try_clone(&self) -> Result<ObjectTable, OutOfMemory> {
+        let mut objects = Vec::new();
+        try_extend(&mut objects, &self.objects)?;
+        Ok(ObjectTable { objects })
     }
 
-    /// How many there are.
-    pub fn len(&self) -> usize {
+    /// One more than the highest index, holes included.
+    pub fn bound(&self) -> usize {
         self.objects.len()
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.objects.is_empty()
+    /// How many objects there are.
+    pub fn count(&self) -> usize {
+        self.objects.iter().flatten().count()
     }
 
     /// One object.
-    pub fn get(&self, index: ObjectIndex) -> Option<&Object> {
-        self.objects.get(index.position()).map(|object| &**object)
-    }
-
-    /// One object, to change what loading may still change.
-    pub fn get_mut(&mut self, index: ObjectIndex) -> Option<&mut Object> {
-        self.objects.get_mut(index.position()).map(|object| &mut **object)
+    #[inline]
+    pub fn get(&self, index: ObjectIndex) -> Option<&'static Object> {
+        self.objects.get(index.position()).copied().flatten()
     }
 
     /// All of them with their indexes, in load order.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (ObjectIndex, &Object)> + Clone {
-        self.objects.iter().enumerate().map(|(index, object)| (ObjectIndex(index as u32), &**object))
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (ObjectIndex, &'static Object)> + Clone {
+        let numbered = self.objects.iter().enumerate();
+        numbered.filter_map(|(index, object)| object.map(|object| (ObjectIndex(index as u32), object)))
     }
 
     /// The first object that matches.
     pub fn find(&self, matches: impl Fn(&Object) -> bool) -> Option<ObjectIndex> {
         self.iter().find(|(_, object)| matches(object)).map(|(index, _)| index)
     }
+}
 
-    /// The object that defines the given soname or was asked for by this name.
+/// All loaded objects, as the loader keeps them.
+#[derive(Debug, Default)]
+pub struct ObjectSet {
+    table: ObjectTable,
+    entries: Vec<Option<Entry>>,
+}
+
+impl ObjectSet {
+    /// No objects yet.
+    pub const fn new() -> ObjectSet {
+        ObjectSet { table: ObjectTable::new(), entries: Vec::new() }
+    }
+
+    /// Appends an object.
+    pub fn add(&mut self, object: Object) -> Result<ObjectIndex, OutOfMemory> {
+        let index = ObjectIndex(self.entries.len() as u32);
+        self.entries.try_reserve(1).map_err(|_| OutOfMemory)?;
+        self.table.objects.try_reserve(1).map_err(|_| OutOfMemory)?;
+        let object: &'static Object = Box::leak(try_box(object)?);
+        try_push(&mut self.table.objects, Some(object))?;
+        let entry = Entry { object, aliases: Vec::new(), requester: None, needed: Vec::new() };
+        try_push(&mut self.entries, Some(entry))?;
+        Ok(index)
+    }
+
+    /// Takes an object out. Its memory is the caller's to free, when nobody reads it any more. Indexes at the end are
+    /// given out again.
+    pub fn remove(&mut self, index: ObjectIndex) -> Option<&'static Object> {
+        let object = self.table.objects.get_mut(index.position()).and_then(Option::take)?;
+        if let Some(entry) = self.entries.get_mut(index.position()) {
+            *entry = None;
+        }
+        while let Some(None) = self.table.objects.last() {
+            self.table.objects.pop();
+            self.entries.pop();
+        }
+        Some(object)
+    }
+
+    /// The objects alone.
+    pub fn table(&self) -> &ObjectTable {
+        &self.table
+    }
+
+    /// One object.
+    pub fn get(&self, index: ObjectIndex) -> Option<&'static Object> {
+        self.table.get(index)
+    }
+
+    /// What the loader keeps about an object.
+    pub fn entry(&self, index: ObjectIndex) -> Option<&Entry> {
+        self.entries.get(index.position()).and_then(Option::as_ref)
+    }
+
+    /// What the loader keeps about an object, to change it.
+    pub fn entry_mut(&mut self, index: ObjectIndex) -> Option<&mut Entry> {
+        self.entries.get_mut(index.position()).and_then(Option::as_mut)
+    }
+
+    /// One more than the highest index, holes included.
+    pub fn bound(&self) -> usize {
+        self.table.bound()
+    }
+
+    /// All objects with their indexes, in load order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (ObjectIndex, &'static Object)> + Clone {
+        self.table.iter()
+    }
+
+    /// The first object that matches.
+    pub fn find(&self, matches: impl Fn(&Object) -> bool) -> Option<ObjectIndex> {
+        self.table.find(matches)
+    }
+
+    /// The object that goes by this name.
     pub fn called(&self, name: &[u8]) -> Option<ObjectIndex> {
-        self.find(|object| object.is_called(name))
+        let named = self.entries.iter().position(|entry| entry.as_ref().is_some_and(|entry| entry.is_called(name)));
+        named.map(|index| ObjectIndex(index as u32))
+    }
+
+    /// An object and all that it needs, breadth first, each once (gABI: the order of lookup).
+    pub fn closure(&self, root: ObjectIndex) -> Result<Vec<ObjectIndex>, OutOfMemory> {
+        let mut seen = try_filled(false, self.bound())?;
+        let mut members = Vec::new();
+        let mut add = |members: &mut Vec<ObjectIndex>, index: ObjectIndex| match seen.get_mut(index.position()) {
+            Some(known) if !*known => {
+                *known = true;
+                try_push(members, index)
+            }
+            _ => Ok(()),
+        };
+        add(&mut members, root)?;
+        let mut next = 0;
+        while let Some(&index) = members.get(next) {
+            next += 1;
+            for &dependency in self.entry(index).map_or(&[][..], |entry| &entry.needed) {
+                add(&mut members, dependency)?;
+            }
+        }
+        Ok(members)
     }
 }

@@ -3,13 +3,14 @@
 
 use crate::deferred::{CopiedRange, Deferred};
 use crate::error::{Error, Reason};
-use crate::fallible::try_push;
+use crate::fallible::{try_box, try_push};
 use crate::lookup::{Definition, Purpose, Reference, Resolver, WantedVersion};
 use crate::map::{self, Pages};
 use crate::object::{Object, ObjectIndex, Role};
 use crate::places::{Place, Places};
-use crate::static_tls::TlsPlan;
+use crate::static_tls::{Module, TlsPlan};
 use crate::text::Text;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use goblin::elf64::program_header::PF_W;
 use rtld_elf::relocation as kind;
@@ -23,10 +24,12 @@ pub trait Substitutes {
     fn substitute(&self, definition: &Definition<'_>, name: &[u8], hash: u32) -> Option<usize>;
 }
 
-/// Where to tell what is odd but no error.
-pub trait Warnings {
-    /// A copy whose source is larger than the program knows: what the program does not know of is cut off.
+/// Who is told what relocation finds.
+pub trait Notes {
+    /// A copy whose source is larger: the program and its library disagree about the variable.
     fn copy_size(&self, name: &[u8]);
+    /// A reference of an object was bound to a definition.
+    fn bound(&self, from: ObjectIndex, definition: &Definition<'_>);
 }
 
 /// Entry points in assembly that relocations store.
@@ -36,8 +39,22 @@ pub struct Entries {
     pub bind: usize,
     /// TLS descriptor of a variable in the static block.
     pub tls_static: usize,
+    /// TLS descriptor of a variable of a dynamic module.
+    pub tls_dynamic: usize,
     /// TLS descriptor of an undefined weak variable.
     pub tls_undefined: usize,
+}
+
+/// What a TLS descriptor of a dynamic module points to. The first two words are what `__tls_get_addr` takes.
+#[repr(C)]
+#[derive(Debug)]
+pub struct DynamicDescriptor {
+    /// Module id.
+    pub module: u64,
+    /// Offset in its block.
+    pub offset: u64,
+    /// A thread whose vector is as new as this knows the module.
+    pub generation: u64,
 }
 
 /// When the functions an object calls are looked up.
@@ -57,8 +74,8 @@ pub struct Relocator<'s> {
     pub tls: &'s TlsPlan,
     /// Substitutes.
     pub substitutes: &'s dyn Substitutes,
-    /// Warnings.
-    pub warnings: &'s dyn Warnings,
+    /// Who is told.
+    pub notes: &'s dyn Notes,
     /// Entry points.
     pub entries: Entries,
     /// Binding of all objects.
@@ -126,7 +143,11 @@ impl<'s> Relocator<'s> {
 
     /// What a reference by symbol number means. `own` is that symbol.
     pub fn target(&self, index: ObjectIndex, number: u32, own: &Sym, purpose: Purpose) -> Result<Target<'s>, Reason> {
-        target(&self.resolver, self.substitutes, index, number, own, purpose)
+        let target = target(&self.resolver, self.substitutes, index, number, own, purpose)?;
+        if let Target::Definition(definition) = &target {
+            self.notes.bound(index, definition);
+        }
+        Ok(target)
     }
 }
 
@@ -374,7 +395,7 @@ impl<'s> Pass<'_, 's> {
             return Ok(());
         };
         if source.symbol.st_size > own.st_size {
-            self.relocator.warnings.copy_size(name);
+            self.relocator.notes.copy_size(name);
         }
         let size = source.symbol.st_size.min(own.st_size);
         let place = self.place(relocation.r_offset, size as usize, kind::R_X86_64_COPY)?;
@@ -414,17 +435,28 @@ impl<'s> Pass<'_, 's> {
                 (id, _) => place.store(u64::from(id)),
             },
             kind::R_X86_64_DTPOFF64 => place.store(offset),
+            kind::R_X86_64_TLSDESC => self.tls_descriptor(place, module, offset)?,
             _ => {
-                let module = self.relocator.tls.module(module).ok_or(Reason::StaticTls)?;
-                let distance = offset.wrapping_sub(module.offset as u64);
-                if kind == kind::R_X86_64_TLSDESC {
-                    place.store(self.relocator.entries.tls_static as u64);
-                    place.second().store(distance);
-                } else {
-                    place.store(distance);
-                }
+                let module = self.relocator.tls.make_static(module).map_err(Reason::StaticTls)?;
+                place.store(offset.wrapping_sub(module.offset as u64));
             }
         }
+        Ok(())
+    }
+
+    /// A descriptor of a variable: by its distance if the module is static, else by a record for the general case.
+    fn tls_descriptor(&mut self, place: Place, module: ObjectIndex, offset: u64) -> Result<(), Reason> {
+        let tls = self.relocator.tls;
+        if let Some(module) = tls.module(module).filter(Module::is_static) {
+            place.store(self.relocator.entries.tls_static as u64);
+            place.second().store(offset.wrapping_sub(module.offset as u64));
+            return Ok(());
+        }
+        let record = DynamicDescriptor { module: u64::from(tls.id(module)), offset, generation: tls.generation() as u64 };
+        // Lives as long as the object, whose code may use it until it is unmapped.
+        let record: &'static DynamicDescriptor = Box::leak(try_box(record)?);
+        place.store(self.relocator.entries.tls_dynamic as u64);
+        place.second().store(core::ptr::from_ref(record).expose_provenance() as u64);
         Ok(())
     }
 

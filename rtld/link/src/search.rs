@@ -48,6 +48,19 @@ pub struct Settings<'a> {
     pub own_header: &'a [u8],
 }
 
+/// Which rule a directory is searched by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// DT_RPATH.
+    Rpath,
+    /// LD_LIBRARY_PATH or --library-path.
+    LibraryPath,
+    /// DT_RUNPATH.
+    Runpath,
+    /// A default directory.
+    Default,
+}
+
 /// A search with all that it has learnt.
 pub struct Search<'a> {
     settings: Settings<'a>,
@@ -148,7 +161,7 @@ impl<'a> Search<'a> {
                 if let Some(found) = self.search_own(objects, index, r_path, name, trail)? {
                     return Ok(Some(found));
                 }
-                next = objects.get(index).and_then(|object| object.requester).filter(|&older| older < index);
+                next = objects.entry(index).and_then(|entry| entry.requester).filter(|&older| older < index);
             }
             if !saw_program && let Some(found) = self.search_own(objects, ObjectIndex(0), r_path, name, trail)? {
                 return Ok(Some(found));
@@ -365,6 +378,43 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
+    /// Forgets what is known by the index of an object that is gone: another one may get the index.
+    pub fn forget(&mut self, index: ObjectIndex) {
+        self.run_paths.retain(|(owner, _)| *owner != index);
+    }
+
+    /// Gives the library cache's memory back until the next search.
+    pub fn forget_cache(&mut self) {
+        self.cache = OnceCell::new();
+    }
+
+    /// The directories that an object's dependencies would be looked for in, in order.
+    pub fn paths_of(
+        &mut self,
+        objects: &ObjectSet,
+        index: ObjectIndex,
+        mut show: impl FnMut(&[u8], Origin),
+    ) -> Result<(), OutOfMemory> {
+        let Some(object) = objects.get(index) else { return Ok(()) };
+        let mut all = Vec::new();
+        let own = |search: &mut Self, text: Option<&'static [u8]>| match text {
+            Some(text) => search.split(Some(object), text, false),
+            None => Ok(Vec::new()),
+        };
+        for (list, origin) in [
+            (own(self, r_path(object))?, Origin::Rpath),
+            (self.library_path(objects)?, Origin::LibraryPath),
+            (own(self, run_path(object))?, Origin::Runpath),
+            (self.default_list()?, Origin::Default),
+        ] {
+            for id in list {
+                try_push(&mut all, (id, origin))?;
+            }
+        }
+        all.iter().for_each(|&(id, origin)| show(self.directories.path(id), origin));
+        Ok(())
+    }
+
     /// The processor's levels, best first.
     pub fn levels(&self) -> &'static [Level] {
         self.levels.get_or_init(processor::levels)
@@ -386,7 +436,7 @@ fn clone_list(list: &[DirectoryId]) -> Result<Vec<DirectoryId>, OutOfMemory> {
 }
 
 /// The absolute directory of an object; false if it cannot be known.
-fn origin_of(object: &Object, origin: &mut Vec<u8>) -> Result<bool, OutOfMemory> {
+pub fn origin_of(object: &Object, origin: &mut Vec<u8>) -> Result<bool, OutOfMemory> {
     let path = if object.real_path.is_empty() { &object.path } else { &object.real_path };
     if path.is_empty() {
         return program_origin(origin);

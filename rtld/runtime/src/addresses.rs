@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 use rtld_link::fallible::{OutOfMemory, try_push};
-use rtld_link::object::{ObjectIndex, ObjectSet};
+use rtld_link::object::{ObjectIndex, ObjectTable};
 
 #[derive(Clone, Copy, Debug)]
 struct Range {
@@ -19,7 +19,7 @@ pub struct AddressMap {
 
 impl AddressMap {
     /// The ranges of these objects. Mappings of a process do not overlap.
-    pub fn new(objects: &ObjectSet) -> Result<AddressMap, OutOfMemory> {
+    pub fn new(objects: &ObjectTable) -> Result<AddressMap, OutOfMemory> {
         let mut ranges = Vec::new();
         for (object, record) in objects.iter() {
             let (start, end) = (record.mapping.start, record.mapping.end);

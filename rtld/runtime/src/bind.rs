@@ -1,77 +1,121 @@
 //! Lazy binding: the first call through a PLT slot finds the function, stores it, and goes there.
 
-use crate::world::{Handle, World};
+use crate::pins;
+use crate::threads;
+use crate::world::{Handle, Snapshot, World};
 use rtld_elf::relocation as kind;
-use rtld_elf::{Rela, SymbolView};
+use rtld_elf::{Rela, Sym, SymbolView};
 use rtld_link::deferred::{is_code, is_executable};
 use rtld_link::error::{Error, Reason};
-use rtld_link::lookup::Purpose;
-use rtld_link::object::Object;
-use rtld_link::places::Places;
+use rtld_link::lookup::{Definition, Purpose};
+use rtld_link::object::{Object, ObjectIndex};
+use rtld_link::places::{Place, Places};
 use rtld_link::relocate::{self, Target};
 use rtld_link::text::Text;
+
+/// What one look at the current snapshot gave.
+enum Look {
+    /// The function; it was stored.
+    Bound(usize),
+    /// A resolver must say; then its result goes to the slot.
+    Ask { resolver: usize, place: Place, object: &'static Object, own: Sym },
+    /// The definition is being unloaded: look again.
+    Again,
+}
 
 /// Binds slot number `slot` of the object with this handle; gives the function's address. `call_resolver` must keep
 /// the caller's vector registers.
 ///
 /// # Safety
-/// `handle` must be what start-up stored into the object's GOT.
+/// `handle` must be what relocation stored into the object's GOT, and the object must be loaded.
 pub unsafe fn bind(
     world: &World,
     handle: *const Handle,
     slot: usize,
     call_resolver: &dyn Fn(usize) -> usize,
 ) -> Result<usize, Error> {
-    // SAFETY: handles are never freed (caller's promise that it is one); the index is never written again.
+    // SAFETY: the handle lives as long as its object (caller's promise); the index is never written again.
     let index = unsafe { (*handle).index };
-    let Some(object) = world.objects.get(index) else {
-        return Ok(0);
-    };
+    loop {
+        match threads::read(world, |snapshot| look(world, snapshot, index, slot))? {
+            Look::Bound(address) => return Ok(address),
+            Look::Again => {}
+            Look::Ask { resolver, place, object, own } => {
+                let result = call_resolver(resolver);
+                let valid = result == 0 || threads::read(world, |snapshot| is_executable(&snapshot.objects, result));
+                if !valid {
+                    let name = Text::new(name_of(object, &own))?;
+                    return Err(Reason::ResolverResult { name, result }.of(object.path.as_bytes()));
+                }
+                place.store(result as u64);
+                return Ok(result);
+            }
+        }
+    }
+}
+
+fn name_of(object: &Object, own: &Sym) -> &'static [u8] {
+    let dynamic = object.dynamic.as_ref();
+    dynamic.and_then(|dynamic| dynamic.strings.get(u64::from(own.st_name))).unwrap_or_default()
+}
+
+fn look(world: &World, snapshot: &Snapshot, index: ObjectIndex, slot: usize) -> Result<Look, Error> {
+    let Some(object) = snapshot.objects.get(index) else { return Ok(Look::Bound(0)) };
     let fail = |reason: Reason| reason.of(object.path.as_bytes());
     let missing = Reason::RelocationType { kind: kind::R_X86_64_JUMP_SLOT, offset: slot as u64 };
     let relocation = object.dynamic.as_ref().and_then(|dynamic| dynamic.plt_relocations.get(slot));
     let relocation = relocation.ok_or_else(|| fail(missing))?;
-    find_and_store(world, index, object, &relocation, call_resolver).map_err(fail)
+    look_for(world, snapshot, index, object, &relocation).map_err(fail)
 }
 
-fn find_and_store(
+fn look_for(
     world: &World,
-    index: rtld_link::object::ObjectIndex,
-    object: &Object,
+    snapshot: &Snapshot,
+    index: ObjectIndex,
+    object: &'static Object,
     relocation: &Rela,
-    call_resolver: &dyn Fn(usize) -> usize,
-) -> Result<usize, Reason> {
+) -> Result<Look, Reason> {
     let offset = relocation.r_offset;
     let number = kind::symbol(relocation);
     let own = object.dynamic.as_ref().and_then(|dynamic| dynamic.symbols.get(number));
     let own = own.ok_or(Reason::SymbolIndex { symbol: number, offset })?;
-    let target = relocate::target(&world.resolver(), &world.substitutes, index, number, &own, Purpose::Call)?;
-    let address = match target {
-        Target::Definition(definition) if definition.is_indirect() => {
-            let resolver = definition.address();
-            if !is_executable(&world.objects, resolver) {
-                return Err(Reason::ResolverOutside { address: resolver });
-            }
-            let result = call_resolver(resolver);
-            if result != 0 && !is_executable(&world.objects, result) {
-                let name = object.dynamic.as_ref().and_then(|dynamic| dynamic.strings.get(u64::from(own.st_name)));
-                return Err(Reason::ResolverResult { name: Text::new(name.unwrap_or_default())?, result });
-            }
-            result
-        }
+    let missing = Reason::RelocationTarget { kind: kind::R_X86_64_JUMP_SLOT, offset };
+    let place = Places::new(object, false)?.at(offset, 8).ok_or(missing)?;
+    let substitutes = &world.process.substitutes;
+    let address = match relocate::target(&snapshot.resolver(), substitutes, index, number, &own, Purpose::Call)? {
         Target::Definition(definition) => {
+            if !hold_definition(snapshot, index, &definition) {
+                return Ok(Look::Again);
+            }
             let address = definition.address();
+            if definition.is_indirect() {
+                if !is_executable(&snapshot.objects, address) {
+                    return Err(Reason::ResolverOutside { address });
+                }
+                return Ok(Look::Ask { resolver: address, place, object, own });
+            }
             if !is_code(definition.object, address) && !definition.symbol.is_absolute() {
-                let name = object.dynamic.as_ref().and_then(|dynamic| dynamic.strings.get(u64::from(own.st_name)));
-                return Err(Reason::DefinitionOutside { name: Text::new(name.unwrap_or_default())?, address });
+                return Err(Reason::DefinitionOutside { name: Text::new(name_of(object, &own))?, address });
             }
             address
         }
         Target::Substitute(address) => address,
         Target::Nothing => 0,
     };
-    let missing = Reason::RelocationTarget { kind: kind::R_X86_64_JUMP_SLOT, offset };
-    let place = Places::new(object, false)?.at(offset, 8).ok_or(missing)?;
     place.store(address as u64);
-    Ok(address)
+    Ok(Look::Bound(address))
+}
+
+/// Sees to it that a definition stays as long as the slot that is about to be bound to it. Start-up objects stay
+/// anyway, and so does what the object's own closures hold; everything else is kept for good.
+pub(crate) fn hold_definition(snapshot: &Snapshot, from: ObjectIndex, definition: &Definition<'_>) -> bool {
+    let target = definition.index;
+    if target == from || pins::stays(snapshot.handle(target)) {
+        return true;
+    }
+    let needs = |closure: &rtld_link::lookup::Closure| closure.root == from && closure.members.contains(&target);
+    if snapshot.scopes.closures.iter().any(needs) {
+        return true;
+    }
+    pins::keep(snapshot.handle(target))
 }

@@ -1,7 +1,6 @@
 //! `_dl_find_object` (dl_find_object(3)): the object of a program counter, for unwinders. No lock, no allocation.
 
-use crate::world::World;
-use rtld_link::object::ObjectIndex;
+use crate::world::Snapshot;
 
 /// `struct dl_find_object` of <dlfcn.h>.
 #[repr(C)]
@@ -16,15 +15,15 @@ pub struct FoundObject {
 }
 
 /// What is known about the object at `address`.
-pub fn find_object(world: &World, address: usize) -> Option<FoundObject> {
-    let index: ObjectIndex = world.object_at(address)?;
-    let object = world.objects.get(index)?;
+pub fn find_object(snapshot: &Snapshot, address: usize) -> Option<FoundObject> {
+    let index = snapshot.object_at(address)?;
+    let object = snapshot.objects.get(index)?;
     let eh_frame = object.mapping.layout.eh_frame_header.map_or(0, |vaddr| object.address(vaddr));
     Some(FoundObject {
         flags: 0,
         map_start: object.mapping.start,
         map_end: object.mapping.end,
-        link_map: world.handle(index).expose_provenance(),
+        link_map: snapshot.handle(index).expose_provenance(),
         eh_frame,
         reserved: [0; 7],
     })

@@ -1,12 +1,66 @@
 //! Runs initialisers and finalisers. No lock is held while they run: they are the program's own code and may do anything.
+//!
+//! How far an object is, is one word of its handle: new; being brought up, or initialised, by a thread; initialised; being
+//! finalised; finalised. A thread that needs an object which another one is initialising waits; the initialising thread
+//! itself, and lookups, do not.
 
 use crate::call;
-use crate::world::{Arguments, World};
-use core::sync::atomic::Ordering;
+use crate::threads;
+use crate::world::{Arguments, Handle, World};
+use crate::writer::{self, State};
+use core::sync::atomic::{AtomicU32, Ordering};
 use rtld_elf::Range;
 use rtld_link::deferred::is_code;
 use rtld_link::error::{Error, Reason};
+use rtld_link::init_order::is_first;
 use rtld_link::object::{Object, ObjectIndex, Role};
+use rtld_sys::{lock, thread};
+
+/// Nothing of the object has run.
+pub const NEW: u32 = 0;
+/// All initialisers have run.
+pub const READY: u32 = 1;
+/// Its finalisers are running.
+pub const FINALISING: u32 = 2;
+/// Its finalisers have run.
+pub const FINALISED: u32 = 3;
+/// The thread that the handle names is relocating it.
+const BRINGING_UP: u32 = 4;
+/// The thread that the handle names is initialising it.
+const INITIALISING: u32 = 5;
+
+/// What the calling thread is known by: its thread pointer.
+fn me() -> usize {
+    // SAFETY: threads of this process have thread pointers.
+    unsafe { thread::pointer() }
+}
+
+/// The word of an object.
+pub fn progress(handle: *mut Handle) -> Option<&'static AtomicU32> {
+    if handle.is_null() {
+        return None;
+    }
+    // SAFETY: callers hold the writer lock, or the object is held by an open handle of theirs.
+    Some(unsafe { &(*handle).progress })
+}
+
+/// Says that the calling thread brings an object up.
+pub fn claim(handle: *mut Handle) {
+    if let Some(word) = progress(handle) {
+        set_owner(handle);
+        word.store(BRINGING_UP, Ordering::Release);
+    }
+}
+
+fn set_owner(handle: *mut Handle) {
+    // SAFETY: as progress().
+    unsafe { (*handle).owner.store(me(), Ordering::Release) };
+}
+
+fn is_mine(handle: *mut Handle) -> bool {
+    // SAFETY: as progress().
+    unsafe { (*handle).owner.load(Ordering::Acquire) == me() }
+}
 
 /// Values in the arrays that are no functions: null, and the end mark of old crtbegin files.
 const NO_FUNCTIONS: [usize; 2] = [0, usize::MAX];
@@ -16,45 +70,95 @@ pub type Refuse = fn(&Error) -> !;
 
 /// The function at an address, if it is inside executable memory; else the end.
 fn checked(world: &World, object: &Object, function: usize, refuse: Refuse) -> usize {
-    let holder = world.object_at(function).and_then(|index| world.objects.get(index));
-    if !holder.is_some_and(|holder| is_code(holder, function)) {
+    let valid = threads::read(world, |snapshot| {
+        let holder = snapshot.object_at(function).and_then(|index| snapshot.objects.get(index));
+        holder.is_some_and(|holder| is_code(holder, function))
+    });
+    if !valid {
         refuse(&Reason::FunctionOutside { address: function }.of(object.path.as_bytes()));
     }
     function
 }
 
-/// Runs the program's preinitialisers, then the initialisers of all libraries in order. The program's own are its
-/// start code's business.
+/// Runs the program's preinitialisers, then the initialisers of all start-up libraries in order. The program's own are
+/// its start code's business.
 ///
 /// # Safety
 /// All objects must be relocated and the main thread complete.
-pub unsafe fn run_initialisers(world: &World, refuse: Refuse) {
-    let first =
-        world.init_order.iter().take_while(|&&index| rtld_link::init_order::is_first(&world.objects, index)).count();
-    for position in 0..world.init_order.len() {
-        if position == first
-            && let Some(program) = world.objects.get(ObjectIndex(0))
-        {
-            let array = program.dynamic.as_ref().and_then(|dynamic| dynamic.preinit_array);
-            // SAFETY: the caller's promise.
-            unsafe { run_array(world, program, array, refuse) };
-        }
-        // Counted before it runs: an initialiser that ends the process is finalised like the others.
-        world.initialised.store(position + 1, Ordering::Release);
-        let object = world.init_order.get(position).and_then(|&index| world.objects.get(index));
-        if let Some(object) = object.filter(|object| object.role == Role::Library) {
-            // SAFETY: the caller's promise.
-            unsafe { run_object(world, object, refuse) };
+pub unsafe fn run_at_start(world: &World, order: &[ObjectIndex], refuse: Refuse) {
+    let (first, program) = writer::write(world, |state| {
+        let table = &state.objects;
+        (order.iter().take_while(|&&index| is_first(table, index)).count(), table.get(ObjectIndex(0)))
+    });
+    let (before, after) = order.split_at(first.min(order.len()));
+    // SAFETY: the caller's promise.
+    unsafe { run(world, before, refuse) };
+    if let Some(program) = program {
+        let array = program.dynamic.as_ref().and_then(|dynamic| dynamic.preinit_array);
+        // SAFETY: the caller's promise.
+        unsafe { run_array(world, program, array, refuse) };
+    }
+    // SAFETY: the caller's promise.
+    unsafe { run(world, after, refuse) };
+}
+
+/// Runs the initialisers of these objects in order, each once, and waits for those that another thread is running.
+///
+/// # Safety
+/// The objects must be relocated, or be brought up by other threads.
+pub unsafe fn run(world: &World, order: &[ObjectIndex], refuse: Refuse) {
+    for &index in order {
+        match writer::write(world, |state| begin(state, index)) {
+            Turn::Mine(object, handle) => {
+                if object.role == Role::Library {
+                    // SAFETY: the caller's promise.
+                    unsafe { run_object(world, object, refuse) };
+                }
+                if let Some(word) = progress(handle) {
+                    word.store(READY, Ordering::Release);
+                    lock::wake_all(word);
+                }
+            }
+            Turn::Other(word, seen) => wait(word, seen),
+            Turn::Done => {}
         }
     }
 }
 
+enum Turn {
+    Mine(&'static Object, *mut Handle),
+    Other(&'static AtomicU32, u32),
+    Done,
+}
+
+/// Whose turn it is to initialise an object. Counted before it runs: an initialiser that ends the process is finalised
+/// like the others.
+fn begin(state: &mut State, index: ObjectIndex) -> Turn {
+    let handle = state.handle(index);
+    let (Some(object), Some(word)) = (state.objects.get(index), progress(handle)) else { return Turn::Done };
+    let seen = word.load(Ordering::Acquire);
+    if seen == NEW || seen == BRINGING_UP && is_mine(handle) {
+        set_owner(handle);
+        word.store(INITIALISING, Ordering::Release);
+        // Without memory for the record its finalisers will not run.
+        let _ = rtld_link::fallible::try_push(&mut state.initialised, index);
+        return Turn::Mine(object, handle);
+    }
+    let foreign = matches!(seen, BRINGING_UP | INITIALISING) && !is_mine(handle);
+    if foreign { Turn::Other(word, seen) } else { Turn::Done }
+}
+
+fn wait(word: &AtomicU32, mut seen: u32) {
+    while matches!(seen, BRINGING_UP | INITIALISING) {
+        lock::wait_while(word, seen);
+        seen = word.load(Ordering::Acquire);
+    }
+}
+
 unsafe fn run_object(world: &World, object: &Object, refuse: Refuse) {
-    let Some(dynamic) = &object.dynamic else {
-        return;
-    };
+    let Some(dynamic) = &object.dynamic else { return };
     if let Some(init) = dynamic.init {
-        let Arguments { count, values, environment } = world.arguments;
+        let Arguments { count, values, environment } = world.process.arguments;
         // SAFETY: digestion checked that DT_INIT is in an executable segment.
         unsafe { call::initialiser(object.address(init), count, values, environment) };
     }
@@ -63,11 +167,9 @@ unsafe fn run_object(world: &World, object: &Object, refuse: Refuse) {
 }
 
 unsafe fn run_array(world: &World, object: &Object, array: Option<Range>, refuse: Refuse) {
-    let Arguments { count, values, environment } = world.arguments;
+    let Arguments { count, values, environment } = world.process.arguments;
     let Some(array) = array else { return };
-    let Some(functions) = object.image().table::<u64>(array.start, array.size / 8) else {
-        return;
-    };
+    let Some(functions) = object.image().table::<u64>(array.start, array.size / 8) else { return };
     for function in functions.iter().map(|function| function as usize) {
         if !NO_FUNCTIONS.contains(&function) {
             let function = checked(world, object, function, refuse);
@@ -77,33 +179,45 @@ unsafe fn run_array(world: &World, object: &Object, array: Option<Range>, refuse
     }
 }
 
+/// Runs the finalisers of one object.
+///
+/// # Safety
+/// The object must have been initialised and stay mapped.
+pub unsafe fn finalise(world: &World, object: &Object, refuse: Refuse) {
+    if !matches!(object.role, Role::Library | Role::Program) {
+        return;
+    }
+    let Some(dynamic) = &object.dynamic else { return };
+    let array = dynamic.fini_array.and_then(|array| object.image().table::<u64>(array.start, array.size / 8));
+    let functions = array.unwrap_or_default();
+    for position in (0..functions.len()).rev() {
+        let function = functions.get(position).unwrap_or(0) as usize;
+        if !NO_FUNCTIONS.contains(&function) {
+            let function = checked(world, object, function, refuse);
+            // SAFETY: relocation wrote the address of the object's function there, and it is code.
+            unsafe { call::finaliser(function) };
+        }
+    }
+    if let Some(fini) = dynamic.fini {
+        // SAFETY: digestion checked that DT_FINI is in an executable segment.
+        unsafe { call::finaliser(object.address(fini)) };
+    }
+}
+
 /// Runs the finalisers of everything that was initialised, in reverse order, each once, whoever calls.
 pub fn run_finalisers(world: &World, refuse: Refuse) {
-    loop {
-        let take = |count: usize| count.checked_sub(1);
-        let Ok(count) = world.initialised.fetch_update(Ordering::AcqRel, Ordering::Acquire, take) else {
-            return;
-        };
-        let object = world.init_order.get(count.wrapping_sub(1)).and_then(|&index| world.objects.get(index));
-        let Some(object) = object.filter(|object| matches!(object.role, Role::Library | Role::Program)) else {
-            continue;
-        };
-        let Some(dynamic) = &object.dynamic else {
-            continue;
-        };
-        let array = dynamic.fini_array.and_then(|array| object.image().table::<u64>(array.start, array.size / 8));
-        let functions = array.unwrap_or_default();
-        for position in (0..functions.len()).rev() {
-            let function = functions.get(position).unwrap_or(0) as usize;
-            if !NO_FUNCTIONS.contains(&function) {
-                let function = checked(world, object, function, refuse);
-                // SAFETY: relocation wrote the address of the object's function there, and it is code.
-                unsafe { call::finaliser(function) };
-            }
+    let next = |state: &mut State| {
+        let index = state.initialised.pop()?;
+        let handle = state.handle(index);
+        if let Some(word) = progress(handle) {
+            word.store(FINALISING, Ordering::Release);
         }
-        if let Some(fini) = dynamic.fini {
-            // SAFETY: digestion checked that DT_FINI is in an executable segment.
-            unsafe { call::finaliser(object.address(fini)) };
+        Some(state.objects.get(index))
+    };
+    while let Some(object) = writer::write(world, next) {
+        if let Some(object) = object {
+            // SAFETY: it was initialised; objects stay mapped while they are finalised.
+            unsafe { finalise(world, object, refuse) };
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The process after its start: what is loaded, and the services that running code asks of its loader.
 //!
-//! Everything takes the [`World`]; nothing here is exported by name and nothing is global. What is published is not
-//! changed any more, so readers take no lock.
+//! Everything takes the [`World`]; nothing here is exported by name and nothing is global. Readers take immutable
+//! snapshots without a lock; writers hold the one writer lock, and no lock is held while foreign code runs.
 #![cfg_attr(not(test), no_std)]
 
 extern crate alloc;
@@ -9,11 +9,20 @@ extern crate alloc;
 pub mod addresses;
 pub mod bind;
 pub mod call;
+pub mod close;
 pub mod find_object;
+pub mod information;
 pub mod initialise;
 pub mod iterate;
+pub mod last_error;
 pub mod nearest;
+pub mod open;
+pub mod pins;
+pub mod resolve;
+pub mod symbol;
 pub mod thread_local;
+pub mod threads;
 pub mod world;
+pub mod writer;
 
 pub use world::World;

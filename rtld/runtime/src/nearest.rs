@@ -1,6 +1,6 @@
 //! `dladdr`(3): the object and the symbol that an address belongs to.
 
-use crate::world::World;
+use crate::world::{Snapshot, World};
 use rtld_elf::symbol::SymbolKind;
 use rtld_elf::{Sym, SymbolView};
 use rtld_link::object::{Object, ObjectIndex};
@@ -41,10 +41,10 @@ pub fn nearest_symbol(object: &Object, address: usize) -> Option<(u32, Sym)> {
 }
 
 /// What is known about an address; None if it is in no object.
-pub fn describe(world: &World, address: usize) -> Option<(ObjectIndex, Information)> {
-    let index = world.object_at(address)?;
-    let object = world.objects.get(index)?;
-    let name = if index.position() == 0 { world.program_name } else { object.path.as_c_str() };
+pub fn describe(world: &World, snapshot: &Snapshot, address: usize) -> Option<(ObjectIndex, Information)> {
+    let index = snapshot.object_at(address)?;
+    let object = snapshot.objects.get(index)?;
+    let name = if index.position() == 0 { world.process.program_name } else { object.path.as_c_str() };
     let mut information = Information {
         file_name: name.as_ptr().expose_provenance(),
         file_base: object.mapping.start,

@@ -1,13 +1,17 @@
-//! Thread-local storage of running threads: a thread's vector and static blocks, and the address of a variable.
+//! Thread-local storage of running threads: a thread's vector and blocks, and the address of a variable.
 //!
-//! The vector has glibc's form (rtld_clib::dtv) and lies in the loader's own memory; nothing here calls the program's
-//! malloc.
+//! The vector has glibc's form (rtld_clib::dtv); behind it, in the same memory, is our own account of the blocks that
+//! were allocated for dynamic modules. All memory is the loader's own; nothing here calls the program's malloc. A thread
+//! changes only its own vector.
 
-use crate::world::World;
+use crate::threads::{self, clear_own};
+use crate::world::{Snapshot, World};
 use alloc::alloc::{alloc_zeroed, dealloc};
 use core::alloc::Layout;
+use core::sync::atomic::Ordering;
 use rtld_clib::dtv::{Dtv, UNALLOCATED};
 use rtld_clib::region::Region;
+use rtld_link::static_tls::Module;
 use rtld_sys::thread;
 
 /// Room for modules that are loaded after a thread was made, as glibc's DTV_SURPLUS.
@@ -29,6 +33,7 @@ pub struct Reference {
 ///
 /// # Safety
 /// `control` must be a control block that `attach` was called for.
+#[inline]
 unsafe fn vector_of(control: usize) -> Option<Dtv> {
     let word = core::ptr::with_exposed_provenance::<usize>(control.wrapping_add(VECTOR));
     // SAFETY: the control block holds at least two words.
@@ -40,71 +45,148 @@ unsafe fn vector_of(control: usize) -> Option<Dtv> {
     unsafe { Dtv::at(address) }.ok()
 }
 
+/// The memory of a vector: glibc's part, then a word for each module's own block.
 fn vector_layout(capacity: usize) -> Option<Layout> {
-    Layout::from_size_align(Dtv::size_for(capacity)?, 16).ok()
+    let size = Dtv::size_for(capacity)?.checked_add(capacity.checked_mul(size_of::<usize>())?)?;
+    Layout::from_size_align(size, 16).ok()
 }
 
-/// Gives a thread its vector: capacity for all modules and a few more, everything unallocated.
-///
-/// # Safety
-/// `control` must be writable memory for a control block of a thread that does not run yet.
-pub unsafe fn attach(world: &World, control: usize) -> Option<()> {
-    let layout = vector_layout(world.tls.modules().len().checked_add(SPARE_MODULES)?)?;
+fn make_vector(capacity: usize, generation: usize) -> Option<Dtv> {
+    let layout = vector_layout(capacity)?;
     // SAFETY: the layout is not empty.
     let memory = unsafe { alloc_zeroed(layout) };
     if memory.is_null() {
         return None;
     }
-    // SAFETY: fresh memory of this size, known to nobody else.
-    let region = unsafe { Region::new(memory.expose_provenance(), layout.size()) };
-    let vector = Dtv::new(region, GENERATION).ok()?;
+    // SAFETY: fresh memory of at least this size, known to nobody else.
+    let region = unsafe { Region::new(memory.expose_provenance(), Dtv::size_for(capacity)?) };
+    Dtv::new(region, generation).ok()
+}
+
+/// Our word for a module's block in a vector of ours: null, or what the block was allocated as.
+fn account(vector: Dtv, module: usize) -> Option<*mut usize> {
+    if module == 0 || module > vector.capacity() {
+        return None;
+    }
+    let start = vector.address().wrapping_sub(16).wrapping_add(Dtv::size_for(vector.capacity())?);
+    Some(core::ptr::with_exposed_provenance_mut::<usize>(start).wrapping_add(module - 1))
+}
+
+fn free_vector(vector: Dtv) {
+    if let Some(layout) = vector_layout(vector.capacity()) {
+        let memory = core::ptr::with_exposed_provenance_mut::<u8>(vector.address().wrapping_sub(16));
+        // SAFETY: allocated by make_vector with this layout, and no longer used.
+        unsafe { dealloc(memory, layout) };
+    }
+}
+
+fn store_vector(control: usize, address: usize) {
     let word = core::ptr::with_exposed_provenance_mut::<usize>(control.wrapping_add(VECTOR));
-    // SAFETY: the caller's promise.
-    unsafe { word.write(vector.address()) };
+    // SAFETY: the control block is ours or the calling thread's.
+    unsafe { word.write(address) };
+}
+
+// --- Blocks of dynamic modules ---------------------------------------------------------------------------------------
+
+/// In front of each block: how it was allocated.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct BlockHeader {
+    size: usize,
+    alignment: usize,
+}
+
+fn make_block(module: &Module) -> Option<(usize, usize)> {
+    let alignment = (module.segment.align as usize).max(align_of::<BlockHeader>()).max(16);
+    let misalignment = module.segment.vaddr as usize & (module.segment.align.max(1) as usize - 1);
+    let room = alignment.max(size_of::<BlockHeader>()).checked_next_multiple_of(alignment)?;
+    let size = room.checked_add(misalignment)?.checked_add(module.segment.memsz as usize)?;
+    let layout = Layout::from_size_align(size, alignment).ok()?;
+    // SAFETY: the layout is not empty.
+    let memory = unsafe { alloc_zeroed(layout) };
+    if memory.is_null() {
+        return None;
+    }
+    let header = memory.cast::<BlockHeader>();
+    // SAFETY: the memory begins with room for the header, suitably aligned.
+    unsafe { header.write(BlockHeader { size, alignment }) };
+    let allocation = memory.expose_provenance();
+    let block = allocation.wrapping_add(room).wrapping_add(misalignment);
+    // SAFETY: the block is the rest of the fresh memory; the image is mapped as long as the snapshot is read.
+    unsafe { module.fill(block) };
+    Some((allocation, block))
+}
+
+fn free_block(vector: Dtv, module: usize) {
+    let Some(word) = account(vector, module) else { return };
+    // SAFETY: the word is inside the vector's memory.
+    let allocation = unsafe { word.read() };
+    if allocation == 0 {
+        return;
+    }
+    // SAFETY: the same word.
+    unsafe { word.write(0) };
+    let memory = core::ptr::with_exposed_provenance_mut::<u8>(allocation);
+    // SAFETY: make_block put the header there.
+    let header = unsafe { memory.cast::<BlockHeader>().read() };
+    if let Ok(layout) = Layout::from_size_align(header.size, header.alignment) {
+        // SAFETY: allocated by make_block with this layout.
+        unsafe { dealloc(memory, layout) };
+    }
+}
+
+// --- Threads that begin and end --------------------------------------------------------------------------------------
+
+/// Gives a thread its vector: capacity for all modules and a few more, everything unallocated.
+///
+/// # Safety
+/// `control` must be writable memory for a control block of a thread that does not run yet.
+pub unsafe fn attach(world: &World, snapshot: &Snapshot, control: usize) -> Option<()> {
+    let vector = make_vector(snapshot.tls.slots.len().checked_add(SPARE_MODULES)?, snapshot.tls.generation)?;
+    if world.threads.add(control).is_err() {
+        free_vector(vector);
+        return None;
+    }
+    store_vector(control, vector.address());
     Some(())
 }
 
-/// The generation of the start-up modules.
-pub const GENERATION: usize = 1;
-
-/// Fills a thread's static blocks and points its vector at them. Called again when glibc uses a stack again.
+/// Fills a thread's static blocks and points its vector at them. Called again when glibc uses a stack again: what the
+/// thread before it had is freed.
 ///
 /// # Safety
-/// `control` must be the control block of a thread that does not run yet, above static blocks of this world's plan, and
-/// its vector must be attached.
-pub unsafe fn initialise(world: &World, control: usize) -> Option<()> {
+/// `control` must be the control block of a thread that does not run yet, above static blocks of this world's layout,
+/// and its vector must be attached.
+pub unsafe fn initialise(world: &World, snapshot: &Snapshot, control: usize) -> Option<()> {
     // SAFETY: the caller attached the vector.
     let vector = unsafe { vector_of(control) }?;
-    vector.set_generation(GENERATION).ok()?;
     for module in 1..=vector.capacity() {
+        free_block(vector, module);
         vector.set(module, UNALLOCATED).ok()?;
     }
-    for (position, module) in world.tls.modules().iter().enumerate() {
-        vector.set(position + 1, control.wrapping_sub(module.offset)).ok()?;
-        // SAFETY: the block lies below the control block by the plan.
-        unsafe { module.initialise(control) };
+    vector.set_generation(snapshot.tls.generation).ok()?;
+    for (position, slot) in snapshot.tls.slots.iter().enumerate() {
+        if let Some(module) = slot.module.filter(Module::is_static) {
+            if position < vector.capacity() {
+                vector.set(position + 1, control.wrapping_sub(module.offset)).ok()?;
+            }
+            // SAFETY: the block lies below the control block by the layout.
+            unsafe { module.initialise(control) };
+        }
     }
-    // SAFETY: the plan placed the loader's own area below the control block too.
+    // SAFETY: the layout placed the loader's own area below the control block too.
     unsafe { clear_own(world, control) };
     Some(())
 }
 
-/// Size and alignment of the loader's own area in each thread: one cache line.
-pub const OWN: (usize, usize) = (64, 64);
-
-unsafe fn clear_own(world: &World, control: usize) {
-    let area = core::ptr::with_exposed_provenance_mut::<u8>(control.wrapping_sub(world.tls.own));
-    // SAFETY: the caller's promise.
-    unsafe { area.write_bytes(0, OWN.0) };
-}
-
 /// Bytes of static TLS and thread descriptor together, which glibc takes out of each thread's stack.
 pub fn static_size(world: &World) -> usize {
-    world.tls.size.saturating_add(world.descriptor_size)
+    world.process.static_tls_size.saturating_add(world.process.descriptor_size)
 }
 
 fn block_layout(world: &World) -> Option<Layout> {
-    Layout::from_size_align(static_size(world).checked_add(world.tls.alignment)?, world.tls.alignment).ok()
+    let alignment = world.process.static_tls_alignment;
+    Layout::from_size_align(static_size(world).checked_add(alignment)?, alignment).ok()
 }
 
 /// Memory for static blocks and a descriptor; gives the address of the control block.
@@ -116,7 +198,7 @@ pub fn allocate_block(world: &World) -> Option<usize> {
         return None;
     }
     // The size below the control block is a multiple of the alignment, so the control block is aligned too.
-    let control = memory.expose_provenance().wrapping_add(world.tls.size);
+    let control = memory.expose_provenance().wrapping_add(world.process.static_tls_size);
     for word in [0, 2] {
         let place = core::ptr::with_exposed_provenance_mut::<usize>(control).wrapping_add(word);
         // SAFETY: the first words of the descriptor, inside the fresh memory.
@@ -130,45 +212,110 @@ pub fn allocate_block(world: &World) -> Option<usize> {
 /// # Safety
 /// The thread must have ended, and `control` must be its control block.
 pub unsafe fn release(world: &World, control: usize, block: bool) {
+    world.threads.remove(control);
     // SAFETY: the caller's promise.
-    if let Some(vector) = unsafe { vector_of(control) }
-        && let Some(layout) = vector_layout(vector.capacity())
-    {
-        let memory = core::ptr::with_exposed_provenance_mut::<u8>(vector.address().wrapping_sub(16));
-        // SAFETY: allocated by attach with this layout, and the thread that used it has ended.
-        unsafe { dealloc(memory, layout) };
-        let word = core::ptr::with_exposed_provenance_mut::<usize>(control.wrapping_add(VECTOR));
-        // SAFETY: the control block is still there.
-        unsafe { word.write(0) };
+    if let Some(vector) = unsafe { vector_of(control) } {
+        (1..=vector.capacity()).for_each(|module| free_block(vector, module));
+        free_vector(vector);
+        store_vector(control, 0);
     }
     if block && let Some(layout) = block_layout(world) {
-        let memory = core::ptr::with_exposed_provenance_mut::<u8>(control.wrapping_sub(world.tls.size));
+        let start = control.wrapping_sub(world.process.static_tls_size);
+        let memory = core::ptr::with_exposed_provenance_mut::<u8>(start);
         // SAFETY: allocated by allocate_block with this layout.
         unsafe { dealloc(memory, layout) };
     }
 }
 
+/// Fills the blocks of a module that has just become static, in all threads.
+pub fn fill_everywhere(world: &World, module: &Module) {
+    world.threads.for_each(|control| {
+        // SAFETY: the module's place is free in every thread, and none of its code has run.
+        unsafe { module.initialise(control) };
+    });
+}
+
+// --- Variables -------------------------------------------------------------------------------------------------------
+
 /// The calling thread's block of a module, if it has one.
-///
-/// # Safety
-/// The thread pointer must be set.
-pub unsafe fn block(module: usize) -> Option<usize> {
-    // SAFETY: the caller's promise.
+pub fn block(snapshot: &Snapshot, module: usize) -> Option<usize> {
+    // SAFETY: threads of this process have thread pointers.
+    let control = unsafe { thread::pointer() };
+    let slot = snapshot.tls.slot(module)?;
+    if let Some(module) = slot.module.filter(Module::is_static) {
+        return Some(control.wrapping_sub(module.offset));
+    }
+    // SAFETY: every thread of ours has a vector.
+    let vector = unsafe { vector_of(control) }?;
+    let current = module <= vector.capacity() && vector.generation().ok()? >= slot.generation;
+    current.then(|| vector.get(module).ok()).flatten().filter(|&block| block != UNALLOCATED)
+}
+
+/// The address of a thread-local variable in the calling thread. None without memory.
+#[inline]
+pub fn address(world: &World, reference: Reference) -> Option<usize> {
+    // SAFETY: threads of this process have thread pointers.
     let control = unsafe { thread::pointer() };
     // SAFETY: every thread of ours has a vector.
     let vector = unsafe { vector_of(control) }?;
-    if module > vector.capacity() {
-        return None;
+    if vector.generation() == Ok(world.generation.load(Ordering::Acquire))
+        && let Ok(block) = vector.get(reference.module)
+        && block != UNALLOCATED
+    {
+        return Some(block.wrapping_add(reference.offset));
     }
-    vector.get(module).ok().filter(|&block| block != UNALLOCATED)
+    address_slowly(world, control, reference)
 }
 
-/// The address of a thread-local variable in the calling thread.
-///
-/// # Safety
-/// The thread pointer must be set; `reference` must name a module of the process.
-#[inline]
-pub unsafe fn address(reference: Reference) -> Option<usize> {
-    // SAFETY: the caller's promise.
-    unsafe { block(reference.module) }.map(|block| block.wrapping_add(reference.offset))
+#[cold]
+fn address_slowly(world: &World, control: usize, reference: Reference) -> Option<usize> {
+    threads::read(world, |snapshot| {
+        let vector = refresh(snapshot, control)?;
+        let module = snapshot.tls.slot(reference.module)?.module?;
+        let known = vector.get(reference.module).ok()?;
+        let block = if known != UNALLOCATED {
+            known
+        } else if module.is_static() {
+            control.wrapping_sub(module.offset)
+        } else {
+            let (allocation, block) = make_block(&module)?;
+            let word = account(vector, reference.module)?;
+            // SAFETY: the word is inside the vector's memory, which only this thread changes.
+            unsafe { word.write(allocation) };
+            block
+        };
+        vector.set(reference.module, block).ok()?;
+        Some(block.wrapping_add(reference.offset))
+    })
+}
+
+/// Brings the calling thread's vector up to the snapshot: room for all modules, and nothing left of modules that are
+/// gone.
+fn refresh(snapshot: &Snapshot, control: usize) -> Option<Dtv> {
+    // SAFETY: control is the calling thread's, which has a vector.
+    let mut vector = unsafe { vector_of(control) }?;
+    let seen = vector.generation().ok()?;
+    let needed = snapshot.tls.slots.len();
+    if needed > vector.capacity() {
+        let larger = make_vector(needed.checked_add(SPARE_MODULES)?, seen)?;
+        for module in 1..=vector.capacity() {
+            larger.set(module, vector.get(module).ok()?).ok()?;
+            let (from, to) = (account(vector, module)?, account(larger, module)?);
+            // SAFETY: words of the two vectors' memory.
+            unsafe { to.write(from.read()) };
+        }
+        store_vector(control, larger.address());
+        free_vector(vector);
+        vector = larger;
+    }
+    if seen != snapshot.tls.generation {
+        for (position, slot) in snapshot.tls.slots.iter().enumerate() {
+            if slot.generation > seen {
+                free_block(vector, position + 1);
+                vector.set(position + 1, UNALLOCATED).ok()?;
+            }
+        }
+        vector.set_generation(snapshot.tls.generation).ok()?;
+    }
+    Some(vector)
 }

@@ -1,18 +1,25 @@
-//! The one record of a running process: its objects, the order they are searched in, and what start-up decided.
+//! The one record of a running process.
+//!
+//! What start-up decided never changes ([`Process`]). What is loaded is published as an immutable [`Snapshot`]: readers
+//! (binding, lookup, unwinding) take it without a lock, inside a section of their thread's word. Writers hold the one
+//! writer lock, change their own [`State`], and publish a new snapshot by one store; the old one is freed when no
+//! thread can be reading it any more.
 
 use crate::addresses::AddressMap;
+use crate::threads::Threads;
+use crate::writer::{State, WriterLock};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ffi::CStr;
-use core::sync::atomic::AtomicUsize;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use rtld_clib::LinkMap;
 use rtld_clib::substitutes::{self, Substitute};
-use rtld_link::fallible::{OutOfMemory, try_box, try_push};
-use rtld_link::lookup::{Definition, Resolver, Scope};
+use rtld_link::fallible::{OutOfMemory, try_box};
+use rtld_link::lookup::{Definition, Resolver, Scopes};
 use rtld_link::map::Pages;
-use rtld_link::object::{ObjectIndex, ObjectSet};
-use rtld_link::relocate::Substitutes;
-use rtld_link::static_tls::TlsPlan;
+use rtld_link::object::{Object, ObjectIndex, ObjectTable};
+use rtld_link::relocate::{Binding, Entries, Substitutes};
+use rtld_link::static_tls::TlsTable;
 
 /// What an object is known by outside: the address of its link map is also its handle and what its GOT holds.
 #[repr(C)]
@@ -20,8 +27,33 @@ use rtld_link::static_tls::TlsPlan;
 pub struct Handle {
     /// What the C library and debuggers see; must come first.
     pub link_map: LinkMap,
+    /// The C library's list of the objects that this one looks its symbols up in: only itself.
+    pub own_list: usize,
     /// Which object it is.
     pub index: ObjectIndex,
+    /// How far its initialisation is: see `initialise`.
+    pub progress: AtomicU32,
+    /// The thread, by its thread pointer, that is bringing it up or initialising it.
+    pub owner: AtomicUsize,
+    /// Whether it may be unloaded: see `pins`.
+    pub hold: AtomicU32,
+}
+
+/// A handle for an object that is not yet in any list.
+pub fn make_handle(index: ObjectIndex, object: &Object) -> Result<*mut Handle, OutOfMemory> {
+    let mut handle = try_box(Handle {
+        link_map: LinkMap::new(),
+        own_list: 0,
+        index,
+        progress: AtomicU32::new(0),
+        owner: AtomicUsize::new(0),
+        hold: AtomicU32::new(0),
+    })?;
+    handle.link_map.address = object.mapping.bias;
+    handle.link_map.name = object.path.as_c_str().as_ptr().cast();
+    let dynamic = object.mapping.layout.dynamic.map_or(0, |range| object.address(range.start));
+    handle.link_map.dynamic = core::ptr::with_exposed_provenance(dynamic);
+    Ok(Box::into_raw(handle))
 }
 
 /// What every initialiser is called with.
@@ -41,49 +73,94 @@ pub struct SubstituteTable(pub [usize; substitutes::COUNT]);
 
 impl Substitutes for SubstituteTable {
     fn substitute(&self, _: &Definition<'_>, name: &[u8], hash: u32) -> Option<usize> {
+        self.address(name, hash)
+    }
+}
+
+impl SubstituteTable {
+    /// Our code for a name of the C library, if there is any.
+    pub fn address(&self, name: &[u8], hash: u32) -> Option<usize> {
         let substitute = Substitute::from_name(name, hash)?;
         self.0.get(substitute as usize).copied().filter(|&address| address != 0)
     }
 }
 
-/// The process.
-#[derive(Debug)]
-pub struct World {
-    /// All objects.
-    pub objects: ObjectSet,
-    /// Where symbols are looked for.
-    pub global: Scope,
-    /// Static TLS.
-    pub tls: TlsPlan,
-    /// By object: its handle. The memory is never freed, since the C library and debuggers keep addresses in it.
-    pub handles: Vec<*mut Handle>,
-    /// By address: the object.
-    pub addresses: AddressMap,
-    /// The order of initialisers; the program is in it too.
-    pub init_order: Vec<ObjectIndex>,
-    /// How many objects of `init_order` have been (or are being) initialised and not yet finalised.
-    pub initialised: AtomicUsize,
+/// The C library and debuggers, as far as they must hear of changes.
+pub trait Host: Sync {
+    /// Fills the C library's part of a new object's link map.
+    fn adopt(&self, object: &Object, handle: *mut Handle, module: usize, offset: usize) -> Option<()>;
+    /// The list of objects begins to change; debuggers are told by `changed`.
+    fn changing(&self, adding: bool);
+    /// The list of objects has changed.
+    fn changed(&self, first: *mut Handle, count: u32);
+    /// The thread-local modules have changed.
+    fn modules_changed(&self, table: &TlsTable, handles: &[*mut Handle]) -> Option<()>;
+    /// How many thread-local destructors of an object still wait.
+    fn waiting_destructors(&self, handle: *mut Handle) -> usize;
+}
+
+/// What start-up decided.
+pub struct Process {
     /// For initialisers.
     pub arguments: Arguments,
     /// The program's name for messages: its argv[0].
     pub program_name: &'static CStr,
     /// Size of the thread descriptor above the thread pointer.
     pub descriptor_size: usize,
+    /// Bytes of static TLS below the thread pointer.
+    pub static_tls_size: usize,
+    /// Alignment of the thread pointer.
+    pub static_tls_alignment: usize,
+    /// Distance of the loader's own area below the thread pointer.
+    pub own_area: usize,
     /// Our code in place of the C library's.
     pub substitutes: SubstituteTable,
+    /// Entry points that relocations store.
+    pub entries: Entries,
+    /// When functions are bound that nobody says anything about.
+    pub binding: Binding,
+    /// The permissions of stacks (PF_*).
+    pub stack_flags: u32,
     /// The system's pages.
     pub pages: Pages,
+    /// The C library's side, if there is a C library.
+    pub host: Option<&'static dyn Host>,
 }
 
-impl World {
-    /// Symbol lookup as the start-up objects do it.
+/// What is loaded, at one moment.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// All objects.
+    pub objects: ObjectTable,
+    /// Where symbols are looked for.
+    pub scopes: Scopes,
+    /// By address: the object.
+    pub addresses: AddressMap,
+    /// Thread-local modules.
+    pub tls: TlsTable,
+    /// By object: its handle; null where there is no object.
+    pub handles: Vec<*mut Handle>,
+    /// How many objects were ever loaded.
+    pub adds: u64,
+    /// How many of them were unloaded.
+    pub subs: u64,
+}
+
+impl Snapshot {
+    /// Symbol lookup.
     pub fn resolver(&self) -> Resolver<'_> {
-        Resolver { objects: &self.objects, global: &self.global }
+        Resolver { objects: &self.objects, scopes: &self.scopes }
     }
 
     /// The handle of an object; null for one that is not there.
     pub fn handle(&self, index: ObjectIndex) -> *mut Handle {
         self.handles.get(index.position()).copied().unwrap_or(core::ptr::null_mut())
+    }
+
+    /// The object that a handle from outside belongs to, if it is the handle of one.
+    pub fn index_of(&self, handle: *const Handle) -> Option<ObjectIndex> {
+        let position = self.handles.iter().position(|&known| !known.is_null() && core::ptr::eq(known, handle))?;
+        Some(ObjectIndex(position as u32))
     }
 
     /// The object with a code or data address.
@@ -92,23 +169,49 @@ impl World {
     }
 }
 
-/// Makes the handles of all objects and links their link maps in load order.
-pub fn make_handles(objects: &ObjectSet) -> Result<Vec<*mut Handle>, OutOfMemory> {
-    let mut handles: Vec<*mut Handle> = Vec::new();
-    for (index, object) in objects.iter() {
-        let mut handle = try_box(Handle { link_map: LinkMap::new(), index })?;
-        handle.link_map.address = object.mapping.bias;
-        handle.link_map.name = object.path.as_c_str().as_ptr().cast();
-        let dynamic = object.mapping.layout.dynamic.map_or(0, |range| object.address(range.start));
-        handle.link_map.dynamic = core::ptr::with_exposed_provenance(dynamic);
-        let previous = handles.last().copied().unwrap_or(core::ptr::null_mut());
-        handle.link_map.previous = previous.cast();
-        let handle = Box::into_raw(handle);
-        if !previous.is_null() {
-            // SAFETY: made by the round before and not yet known to anybody else.
-            unsafe { (*previous).link_map.next = handle.cast() };
+/// The process.
+pub struct World {
+    /// What start-up decided.
+    pub process: Process,
+    current: AtomicPtr<Snapshot>,
+    /// The generation of the thread-local modules of the current snapshot.
+    pub generation: AtomicUsize,
+    /// The threads.
+    pub threads: Threads,
+    pub(crate) writer: WriterLock,
+}
+
+// SAFETY: the process part never changes, snapshots are immutable, the rest is atomic or behind its lock. Handles are
+// shared by design: what changes in them is atomic or changed under the writer lock.
+unsafe impl Sync for World {}
+
+impl World {
+    /// A world with its first snapshot.
+    pub fn new(process: Process, state: State, snapshot: Box<Snapshot>) -> World {
+        let generation = AtomicUsize::new(snapshot.tls.generation);
+        World {
+            process,
+            current: AtomicPtr::new(Box::into_raw(snapshot)),
+            generation,
+            threads: Threads::new(),
+            writer: WriterLock::new(state),
         }
-        try_push(&mut handles, handle)?;
     }
-    Ok(handles)
+
+    /// The current snapshot.
+    ///
+    /// # Safety
+    /// The caller must be inside a section of its thread's word, or hold the writer lock, or be the only thread, for as
+    /// long as it uses the result.
+    pub unsafe fn snapshot(&self) -> &Snapshot {
+        let current = self.current.load(Ordering::Acquire);
+        // SAFETY: never null; freed only when no thread is inside a section (the caller's promise).
+        unsafe { &*current }
+    }
+
+    /// Makes a snapshot the current one; gives the one before, to be freed when nobody reads it.
+    pub(crate) fn publish(&self, snapshot: Box<Snapshot>) -> *mut Snapshot {
+        self.generation.store(snapshot.tls.generation, Ordering::Release);
+        self.current.swap(Box::into_raw(snapshot), Ordering::AcqRel)
+    }
 }

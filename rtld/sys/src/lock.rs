@@ -29,8 +29,13 @@ impl Futex {
             return;
         }
         while self.0.swap(CONTENDED, Ordering::Acquire) != FREE {
-            self.wait(CONTENDED);
+            wait_while(&self.0, CONTENDED);
         }
+    }
+
+    /// Frees the lock whoever held it: in the child of a fork, where its holder may not exist.
+    pub fn reset(&self) {
+        self.0.store(FREE, Ordering::Release);
     }
 
     /// Gives the lock back. Only its holder may.
@@ -42,9 +47,18 @@ impl Futex {
         }
     }
 
-    fn wait(&self, expected: u32) {
-        let operation = (kernel::FUTEX_WAIT | kernel::FUTEX_PRIVATE_FLAG) as usize;
-        // SAFETY: the word lives as long as self; FUTEX_WAIT reads it. Any return means: look again.
-        let _ = unsafe { call(kernel::__NR_futex, [self.0.as_ptr() as usize, operation, expected as usize, 0, 0, 0]) };
-    }
+}
+
+/// Sleeps while a word has this value. May return for no reason: look again.
+pub fn wait_while(word: &AtomicU32, value: u32) {
+    let operation = (kernel::FUTEX_WAIT | kernel::FUTEX_PRIVATE_FLAG) as usize;
+    // SAFETY: the word lives as long as the borrow; FUTEX_WAIT reads it.
+    let _ = unsafe { call(kernel::__NR_futex, [word.as_ptr() as usize, operation, value as usize, 0, 0, 0]) };
+}
+
+/// Wakes all that sleep on a word.
+pub fn wake_all(word: &AtomicU32) {
+    let operation = (kernel::FUTEX_WAKE | kernel::FUTEX_PRIVATE_FLAG) as usize;
+    // SAFETY: the word lives as long as the borrow; FUTEX_WAKE writes nothing.
+    let _ = unsafe { call(kernel::__NR_futex, [word.as_ptr() as usize, operation, i32::MAX as usize, 0, 0, 0]) };
 }

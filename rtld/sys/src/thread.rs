@@ -62,3 +62,18 @@ pub fn id() -> i32 {
     // SAFETY: gettid has no arguments and cannot fail.
     unsafe { call(kernel::__NR_gettid, [0; 6]) }.unwrap_or(0) as i32
 }
+
+const MEMBARRIER_PRIVATE_EXPEDITED: usize = 8;
+const MEMBARRIER_REGISTER_PRIVATE_EXPEDITED: usize = 16;
+
+/// Asks for the right to use [`barrier_in_all_threads`].
+pub fn register_barrier() -> Result<(), Errno> {
+    // SAFETY: no memory is touched.
+    unsafe { call(kernel::__NR_membarrier, [MEMBARRIER_REGISTER_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0]) }.map(drop)
+}
+
+/// A full memory barrier in every running thread of the process (membarrier(2)).
+pub fn barrier_in_all_threads() -> Result<(), Errno> {
+    // SAFETY: no memory is touched.
+    unsafe { call(kernel::__NR_membarrier, [MEMBARRIER_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0]) }.map(drop)
+}

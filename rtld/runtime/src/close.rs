@@ -1,0 +1,180 @@
+//! `dlclose`(3): gives a handle back, and unloads what nothing needs any more.
+//!
+//! An object stays while it is a start-up object, has an open handle, is bound to for good, is waited for by a
+//! thread-local destructor, is looked at by a callback, is being finalised, or is needed by or bound to from an object
+//! that stays. Finalisers run without the lock, one object at a time, and everything is looked at anew after each:
+//! they may open and close what they like.
+
+use crate::initialise::{self, FINALISED, FINALISING, READY, Refuse};
+use crate::pins;
+use crate::world::{Handle, World};
+use crate::writer::{self, Opened, State};
+use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
+use rtld_link::fallible::{OutOfMemory, try_filled, try_push};
+use rtld_link::object::{Object, ObjectIndex};
+
+/// The handle is none.
+#[derive(Debug)]
+pub struct NotOpen;
+
+/// Gives a handle back.
+pub fn close(world: &World, handle: *mut Handle, refuse: Refuse) -> Result<(), NotOpen> {
+    writer::prepare(world);
+    writer::write(world, |state| {
+        let position = state.handles.iter().position(|&known| !known.is_null() && known == handle).ok_or(NotOpen)?;
+        let root = ObjectIndex(position as u32);
+        let opened = state.opened.iter_mut().find(|opened| opened.root == root && opened.count > 0);
+        opened.ok_or(NotOpen)?.count -= 1;
+        Ok(())
+    })?;
+    unload_unused(world, refuse);
+    Ok(())
+}
+
+/// What is to be done next.
+enum Next {
+    Finalise(&'static Object, *mut Handle),
+    Nothing,
+}
+
+/// Finalises and unloads everything that nothing needs. Without memory it stays.
+pub fn unload_unused(world: &World, refuse: Refuse) {
+    loop {
+        match writer::write(world, |state| next(world, state)) {
+            Ok(Next::Finalise(object, handle)) => {
+                // SAFETY: it was initialised, and stays mapped while it says that it is being finalised.
+                unsafe { initialise::finalise(world, object, refuse) };
+                if let Some(word) = initialise::progress(handle) {
+                    word.store(FINALISED, Ordering::Release);
+                }
+            }
+            Ok(Next::Nothing) | Err(OutOfMemory) => return,
+        }
+    }
+}
+
+fn next(world: &World, state: &mut State) -> Result<Next, OutOfMemory> {
+    let used = used(world, state)?;
+    let is_unused = |index: ObjectIndex| used.get(index.position()) == Some(&false);
+    let candidate = state.initialised.iter().rposition(|&index| is_unused(index));
+    if let Some(position) = candidate {
+        let index = state.initialised.remove(position);
+        let handle = state.handle(index);
+        if let (Some(word), Some(object)) = (initialise::progress(handle), state.objects.get(index)) {
+            word.store(FINALISING, Ordering::Release);
+            return Ok(Next::Finalise(object, handle));
+        }
+    }
+    let unused = (state.first_later.0..state.objects.bound() as u32).map(ObjectIndex);
+    let mut closing = Vec::new();
+    for index in unused.filter(|&index| is_unused(index) && state.objects.get(index).is_some()) {
+        try_push(&mut closing, index)?;
+    }
+    if closing.is_empty() {
+        state.reclaim(world);
+        return Ok(Next::Nothing);
+    }
+    // A binder may have come first: then everything is looked at again.
+    if let Some(kept) = closing.iter().position(|&index| !pins::close(state.handle(index))) {
+        closing.iter().take(kept).for_each(|&index| pins::reopen(state.handle(index)));
+        return next(world, state);
+    }
+    remove(world, state, &closing)?;
+    Ok(Next::Nothing)
+}
+
+/// Which objects must stay.
+fn used(world: &World, state: &State) -> Result<Vec<bool>, OutOfMemory> {
+    let mut used = try_filled(false, state.objects.bound())?;
+    let mut pending = Vec::new();
+    for (index, _) in state.objects.iter() {
+        if index < state.first_later || must_stay(world, state, index) {
+            mark(&mut used, &mut pending, index)?;
+        }
+    }
+    while let Some(index) = pending.pop() {
+        for &needed in state.objects.entry(index).map_or(&[][..], |entry| &entry.needed) {
+            mark(&mut used, &mut pending, needed)?;
+        }
+        for bond in state.bonds.iter().filter(|bond| bond.from == index) {
+            mark(&mut used, &mut pending, bond.to)?;
+        }
+    }
+    Ok(used)
+}
+
+fn mark(used: &mut [bool], pending: &mut Vec<ObjectIndex>, index: ObjectIndex) -> Result<(), OutOfMemory> {
+    match used.get_mut(index.position()) {
+        Some(known) if !*known => {
+            *known = true;
+            try_push(pending, index)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn must_stay(world: &World, state: &State, index: ObjectIndex) -> bool {
+    let handle = state.handle(index);
+    let open = state.opened.iter().any(|opened| opened.root == index && opened.count > 0);
+    let busy = initialise::progress(handle).is_some_and(|word| {
+        let progress = word.load(Ordering::Acquire);
+        progress != READY && progress != FINALISED
+    });
+    let waiting = world.process.host.map_or(0, |host| host.waiting_destructors(handle));
+    open || busy || waiting > 0 || pins::stays(handle) || pins::is_visited(handle)
+}
+
+fn remove(world: &World, state: &mut State, closing: &[ObjectIndex]) -> Result<(), OutOfMemory> {
+    let host = world.process.host;
+    if let Some(host) = host {
+        host.changing(false);
+    }
+    let gone = |index: &ObjectIndex| closing.contains(index);
+    keep_scopes(state, closing)?;
+    state.opened.retain(|opened| !gone(&opened.root));
+    state.global.retain(|index| !gone(index));
+    state.bonds.retain(|bond| !gone(&bond.from) && !gone(&bond.to));
+    for &index in closing.iter().rev() {
+        state.tls.remove(index);
+        state.search.forget(index);
+        let handle = state.handle(index);
+        if let Some(place) = state.handles.get_mut(index.position()) {
+            *place = core::ptr::null_mut();
+        }
+        if let Some(object) = state.objects.remove(index) {
+            state.subs += 1;
+            state.retire(object, handle)?;
+        }
+    }
+    state.handles.truncate(state.objects.bound());
+    state.publish(world)?;
+    state.relink(world);
+    if let Some(host) = host {
+        let table = state.tls.table()?;
+        // Debuggers see old modules until the next change.
+        let _ = host.modules_changed(&table, &state.handles);
+    }
+    state.reclaim(world);
+    Ok(())
+}
+
+/// An object that stays may have looked its symbols up in the closure of one that goes: it gets one of its own.
+fn keep_scopes(state: &mut State, closing: &[ObjectIndex]) -> Result<(), OutOfMemory> {
+    let going: Vec<ObjectIndex> = {
+        let mut going = Vec::new();
+        for opened in state.opened.iter().filter(|opened| closing.contains(&opened.root)) {
+            try_push(&mut going, opened.root)?;
+        }
+        going
+    };
+    for root in going {
+        for member in state.objects.closure(root)? {
+            let stays = member >= state.first_later && !closing.contains(&member);
+            if stays && !state.opened.iter().any(|opened| opened.root == member) {
+                try_push(&mut state.opened, Opened { root: member, count: 0, deep: false })?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! `dlerror`(3): the last error of each thread, in memory of the loader's own.
+
+use crate::threads;
+use crate::world::World;
+use alloc::vec::Vec;
+use core::ffi::{CStr, c_char};
+use core::fmt::{self, Write};
+use rtld_link::fallible::{try_box, try_extend, try_push};
+
+/// A thread's last error.
+struct LastError {
+    /// The text with its NUL; empty when the memory for it was missing.
+    text: Vec<u8>,
+    /// It was handed out: the next question finds nothing, and the one after an error frees it.
+    told: bool,
+}
+
+struct Collector<'a>(&'a mut Vec<u8>);
+
+impl Write for Collector<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        try_extend(self.0, text.as_bytes()).map_err(|_| fmt::Error)
+    }
+}
+
+const NO_MEMORY: &CStr = c"out of memory";
+
+fn current(world: &World) -> Option<&'static mut LastError> {
+    // SAFETY: the slot is a word of the calling thread's own area.
+    let address = unsafe { threads::error_slot(world).read() };
+    let error = core::ptr::with_exposed_provenance_mut::<LastError>(address);
+    // SAFETY: null, or a box that set() leaked for this thread; only this thread touches it.
+    unsafe { error.as_mut() }
+}
+
+/// Makes a text the calling thread's last error.
+pub fn set(world: &World, message: fmt::Arguments<'_>) {
+    let mut text = Vec::new();
+    let written = Collector(&mut text).write_fmt(message).is_ok() && try_push(&mut text, 0).is_ok();
+    if !written {
+        text = Vec::new();
+    }
+    match current(world) {
+        Some(error) => *error = LastError { text, told: false },
+        None => {
+            // Without memory even for this the caller sees a failure without a text.
+            let Ok(error) = try_box(LastError { text, told: false }) else { return };
+            let address = alloc::boxed::Box::into_raw(error).expose_provenance();
+            // SAFETY: a word of the calling thread's own area.
+            unsafe { threads::error_slot(world).write(address) };
+        }
+    }
+}
+
+/// The calling thread's last error, once; null if there was none since the last question.
+pub fn take(world: &World) -> *const c_char {
+    match current(world) {
+        Some(error) if !error.told => {
+            error.told = true;
+            text(error).as_ptr()
+        }
+        _ => core::ptr::null(),
+    }
+}
+
+/// The calling thread's last error without marking it as told; for the C library's own way of passing it on.
+pub fn peek(world: &World) -> &'static CStr {
+    current(world).map_or(NO_MEMORY, |error| {
+        error.told = true;
+        text(error)
+    })
+}
+
+fn text(error: &'static LastError) -> &'static CStr {
+    CStr::from_bytes_until_nul(&error.text).unwrap_or(NO_MEMORY)
+}

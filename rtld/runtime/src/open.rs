@@ -1,0 +1,439 @@
+//! `dlopen`(3): loads a library and what it needs into the running process.
+//!
+//! Everything up to publishing happens under the writer lock and can be undone; resolvers and initialisers run after
+//! the lock was given back.
+
+use crate::initialise::{self, Refuse};
+use crate::pins;
+use crate::resolve;
+use crate::thread_local;
+use crate::world::{Handle, Snapshot, World, make_handle};
+use crate::writer::{self, Bond, Opened, State};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::cell::RefCell;
+use core::fmt;
+use goblin::elf64::program_header::PF_X;
+use rtld_elf::SymbolView;
+use rtld_elf::dynamic::Flags1;
+use rtld_elf::symbol::SymbolBinding;
+use rtld_link::deferred::{Deferred, Resolvers};
+use rtld_link::error::{Error, Reason};
+use rtld_link::fallible::{OutOfMemory, try_push};
+use rtld_link::init_order::init_order;
+use rtld_link::load::Loader;
+use rtld_link::lookup::Definition;
+use rtld_link::object::{Object, ObjectIndex, Role};
+use rtld_link::relocate::{self, Binding, Later, Notes, Relocator};
+use rtld_link::static_tls::Module;
+use rtld_link::text::Text;
+use rtld_link::version_check::{self, FindingKind};
+use rtld_sys::{Errno, memory, thread};
+
+/// The flags of `dlopen`'s mode (<dlfcn.h> of Linux).
+pub mod mode {
+    /// RTLD_LAZY.
+    pub const LAZY: u32 = 1;
+    /// RTLD_NOW.
+    pub const NOW: u32 = 2;
+    /// RTLD_NOLOAD.
+    pub const NOLOAD: u32 = 4;
+    /// RTLD_DEEPBIND.
+    pub const DEEPBIND: u32 = 8;
+    /// RTLD_GLOBAL.
+    pub const GLOBAL: u32 = 0x100;
+    /// RTLD_NODELETE.
+    pub const NODELETE: u32 = 0x1000;
+}
+
+/// Why there is no handle.
+#[derive(Debug)]
+pub enum Failure {
+    /// RTLD_NOLOAD, and the library is not loaded: no handle, and no error either.
+    NotLoaded,
+    /// Neither RTLD_LAZY nor RTLD_NOW.
+    InvalidMode,
+    /// An object could not be loaded or linked.
+    Object(Error),
+    /// A version is missing.
+    Version {
+        /// The object that should define it.
+        provider: Text,
+        /// The version.
+        version: Text,
+        /// The object that needs it.
+        requester: Text,
+    },
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::NotLoaded => f.write_str("shared object not loaded"),
+            Failure::InvalidMode => f.write_str("invalid mode for dlopen(): Invalid argument"),
+            Failure::Object(error) => write!(f, "{error}"),
+            Failure::Version { provider, version, requester } => {
+                write!(f, "{provider}: version `{version}' not found (required by {requester})")
+            }
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure::Object(error)
+    }
+}
+
+impl From<OutOfMemory> for Failure {
+    fn from(error: OutOfMemory) -> Failure {
+        Failure::Object(error.into())
+    }
+}
+
+/// What a writer's part leaves to be done without the lock.
+struct Prepared {
+    handle: *mut Handle,
+    /// Everything that must be initialised before the handle is given out.
+    order: Vec<ObjectIndex>,
+    fresh: Option<Fresh>,
+}
+
+/// Objects that were loaded just now.
+struct Fresh {
+    objects: Vec<&'static Object>,
+    modules: Vec<Module>,
+    deferred: Vec<Deferred>,
+    later: Later,
+}
+
+/// Opens a library by name for the code at `caller`.
+pub fn open(world: &World, name: &[u8], mode: u32, caller: usize, refuse: Refuse) -> Result<*mut Handle, Failure> {
+    if mode & (mode::LAZY | mode::NOW) == 0 {
+        return Err(Failure::InvalidMode);
+    }
+    writer::prepare(world);
+    let prepared = writer::write(world, |state| {
+        state.reclaim(world);
+        let result = Opening { world, state: &mut *state, mode }.prepare(name, caller);
+        state.search.forget_cache();
+        result
+    })?;
+    if let Some(fresh) = &prepared.fresh {
+        complete(world, fresh)?;
+    }
+    // SAFETY: the objects are relocated; those of other threads are waited for.
+    unsafe { initialise::run(world, &prepared.order, refuse) };
+    Ok(prepared.handle)
+}
+
+/// Resolvers, and what is constant after them.
+fn complete(world: &World, fresh: &Fresh) -> Result<(), Error> {
+    let call = resolve::call(world);
+    if !fresh.deferred.is_empty() {
+        let table = writer::write(world, |state| state.objects.table().try_clone())?;
+        let tls: Vec<Module> = Vec::new();
+        let resolvers = Resolvers {
+            objects: &table,
+            copies: &fresh.later.copies,
+            modules: &tls,
+            // SAFETY: threads of this process have thread pointers.
+            thread_pointer: unsafe { thread::pointer() },
+            pages: world.process.pages,
+            call: &call,
+        };
+        resolve::run(&resolvers, &fresh.deferred)?;
+        // Images may hold slots; no code of the modules has run, so their blocks can be filled once more.
+        fresh.modules.iter().for_each(|module| thread_local::fill_everywhere(world, module));
+    }
+    fresh.objects.iter().try_for_each(|object| relocate::protect_constant(object, world.process.pages))
+}
+
+/// One call of `dlopen` under the writer lock.
+struct Opening<'a> {
+    world: &'a World,
+    state: &'a mut State,
+    mode: u32,
+}
+
+impl Opening<'_> {
+    fn prepare(&mut self, name: &[u8], caller: usize) -> Result<Prepared, Failure> {
+        if name.is_empty() {
+            return self.known(ObjectIndex(0));
+        }
+        let from = self.caller(caller);
+        if let Some(index) = self.state.objects.called(name) {
+            return self.known(index);
+        }
+        let first = ObjectIndex(self.state.objects.bound() as u32);
+        if self.mode & mode::NOLOAD != 0 {
+            return match self.loaded_file(from, name) {
+                Some(index) => self.known(index),
+                None => Err(Failure::NotLoaded),
+            };
+        }
+        let world = self.world;
+        let loaded = {
+            let State { objects, search, .. } = &mut *self.state;
+            Loader { objects, search, pages: world.process.pages }.load(from, Some(from), name)
+        };
+        match loaded {
+            Ok(index) if index < first => self.known(index),
+            Ok(root) => self.load(root, first).inspect_err(|_| self.roll_back(first)),
+            Err(error) => {
+                self.roll_back(first);
+                Err(error.into())
+            }
+        }
+    }
+
+    /// The object whose code calls; the program for code that is in none.
+    fn caller(&self, address: usize) -> ObjectIndex {
+        let holder = self.state.objects.find(|object| object.mapping.spans(address));
+        holder.unwrap_or(ObjectIndex(0))
+    }
+
+    /// A loaded object that is the file a name leads to.
+    fn loaded_file(&mut self, from: ObjectIndex, name: &[u8]) -> Option<ObjectIndex> {
+        let State { objects, search, .. } = &mut *self.state;
+        let identity = search.find(objects, from, name).ok()?.identity();
+        objects.find(|object| object.identity == Some(identity))
+    }
+
+    /// One more handle to an object that is loaded.
+    fn known(&mut self, root: ObjectIndex) -> Result<Prepared, Failure> {
+        let members = self.state.objects.closure(root)?;
+        let changed = self.note_open(root, &members)?;
+        if changed {
+            self.state.publish(self.world)?;
+        }
+        let order = self.order(&members)?;
+        Ok(Prepared { handle: self.state.handle(root), order, fresh: None })
+    }
+
+    /// Counts the handle and extends the scopes; tells whether readers must hear of it.
+    fn note_open(&mut self, root: ObjectIndex, members: &[ObjectIndex]) -> Result<bool, OutOfMemory> {
+        let mut changed = false;
+        let deep = self.mode & mode::DEEPBIND != 0;
+        match self.state.opened.iter_mut().find(|opened| opened.root == root) {
+            Some(opened) => opened.count = opened.count.saturating_add(1),
+            None => {
+                let deep = deep && root >= self.state.first_later;
+                try_push(&mut self.state.opened, Opened { root, count: 1, deep })?;
+                changed = true;
+            }
+        }
+        if self.mode & mode::GLOBAL != 0 {
+            for &member in members {
+                if !self.state.global.contains(&member) && self.is_searched(member) {
+                    try_push(&mut self.state.global, member)?;
+                    changed = true;
+                }
+            }
+        }
+        if self.mode & mode::NODELETE != 0 {
+            pins::keep(self.state.handle(root));
+        }
+        Ok(changed)
+    }
+
+    fn is_searched(&self, index: ObjectIndex) -> bool {
+        let object = self.state.objects.get(index);
+        object.is_some_and(|object| !matches!(object.role, Role::Vdso | Role::Ourselves))
+    }
+
+    /// The initialisers' order of a closure.
+    fn order(&self, members: &[ObjectIndex]) -> Result<Vec<ObjectIndex>, OutOfMemory> {
+        let mut order = init_order(&self.state.objects, &[])?;
+        order.retain(|index| index.position() != 0 && members.contains(index));
+        Ok(order)
+    }
+
+    /// Brings up what was loaded from `first` on.
+    fn load(&mut self, root: ObjectIndex, first: ObjectIndex) -> Result<Prepared, Failure> {
+        let world = self.world;
+        let missing = {
+            let State { objects, search, .. } = &mut *self.state;
+            Loader { objects, search, pages: world.process.pages }.load_dependencies(first)?
+        };
+        if let Some(missing) = missing.into_iter().next() {
+            return Err(missing.error.into());
+        }
+        self.check_versions(first)?;
+        self.check_kind(first)?;
+        self.make_handles(first)?;
+        let members = self.state.objects.closure(root)?;
+        self.note_open(root, &members)?;
+        let snapshot = self.state.snapshot()?;
+        let (later, bonds) = self.relocate(&snapshot, first)?;
+        for bond in bonds {
+            try_push(&mut self.state.bonds, bond)?;
+        }
+        let order = self.order(&members)?;
+        let (deferred, _) = resolve::order(&snapshot, &order, &later.deferred)?;
+        let mut objects = Vec::new();
+        let mut modules = Vec::new();
+        for (index, object) in self.state.objects.iter().filter(|(index, _)| *index >= first) {
+            try_push(&mut objects, object)?;
+            if let Some(module) = self.state.tls.module(index).filter(Module::is_static) {
+                try_push(&mut modules, module)?;
+            }
+        }
+        self.publish(first, objects.len() as u64)?;
+        modules.iter().for_each(|module| thread_local::fill_everywhere(world, module));
+        let fresh = Fresh { objects, modules, deferred, later };
+        Ok(Prepared { handle: self.state.handle(root), order, fresh: Some(fresh) })
+    }
+
+    fn check_versions(&self, first: ObjectIndex) -> Result<(), Failure> {
+        let objects = &self.state.objects;
+        let findings = version_check::check(objects, first)?;
+        let Some(finding) = findings.iter().find(|finding| finding.kind == FindingKind::NotFound) else { return Ok(()) };
+        let name = |index| Text::new(objects.get(index).map_or(b"", |object| object.path.as_bytes()));
+        Err(Failure::Version {
+            provider: name(finding.provider)?,
+            version: Text::new(finding.version)?,
+            requester: name(finding.requester)?,
+        })
+    }
+
+    /// Objects that cannot be had at run time: those that say so, and those that would make the stacks executable.
+    fn check_kind(&self, first: ObjectIndex) -> Result<(), Error> {
+        for (_, object) in self.state.objects.iter().filter(|(index, _)| *index >= first) {
+            let fail = |reason: Reason| Err(reason.of(object.path.as_bytes()));
+            if object.dynamic.as_ref().is_some_and(|dynamic| dynamic.flags_1.contains(Flags1::NOOPEN)) {
+                return fail(Reason::NotForOpen);
+            }
+            let executable = object.mapping.layout.stack_flags.unwrap_or(PF_X) & PF_X != 0;
+            if executable && self.world.process.stack_flags & PF_X == 0 {
+                return fail(Reason::ExecutableStack(Errno::INVAL));
+            }
+        }
+        Ok(())
+    }
+
+    fn make_handles(&mut self, first: ObjectIndex) -> Result<(), Failure> {
+        for position in first.0..self.state.objects.bound() as u32 {
+            let index = ObjectIndex(position);
+            let Some(object) = self.state.objects.get(index) else { continue };
+            self.state.tls.add(index, object)?;
+            let handle = make_handle(index, object)?;
+            initialise::claim(handle);
+            if object.dynamic.as_ref().is_some_and(|dynamic| dynamic.flags_1.contains(Flags1::NODELETE)) {
+                pins::keep(handle);
+            }
+            while self.state.handles.len() <= index.position() {
+                try_push(&mut self.state.handles, core::ptr::null_mut())?;
+            }
+            if let Some(place) = self.state.handles.get_mut(index.position()) {
+                *place = handle;
+            }
+        }
+        Ok(())
+    }
+
+    fn relocate(&self, snapshot: &Snapshot, first: ObjectIndex) -> Result<(Later, Vec<Bond>), Error> {
+        let process = &self.world.process;
+        let now = self.mode & mode::NOW != 0 || process.binding == Binding::Now;
+        let handle = |index: ObjectIndex| self.state.handle(index).expose_provenance();
+        let notes = BondNotes { snapshot, first_later: self.state.first_later, bonds: RefCell::new((Vec::new(), false)) };
+        let relocator = Relocator {
+            resolver: snapshot.resolver(),
+            tls: &self.state.tls,
+            substitutes: &process.substitutes,
+            notes: &notes,
+            entries: process.entries,
+            binding: if now { Binding::Now } else { Binding::Lazy },
+            pages: process.pages,
+            handle: &handle,
+        };
+        let mut later = Later::default();
+        let fresh = self.state.objects.iter().rev().take_while(|(index, _)| *index >= first);
+        for (index, _) in fresh {
+            relocator.relocate(index, &mut later)?;
+        }
+        if let Some(host) = process.host {
+            for (index, object) in self.state.objects.iter().filter(|(index, _)| *index >= first) {
+                let module = self.state.tls.module(index);
+                let offset = module.map_or(0, |module| module.offset);
+                let id = self.state.tls.id(index) as usize;
+                host.adopt(object, self.state.handle(index), id, offset).ok_or(Reason::CLibraryLayout)?;
+            }
+        }
+        let (bonds, out_of_memory) = notes.bonds.into_inner();
+        if out_of_memory { Err(OutOfMemory.into()) } else { Ok((later, bonds)) }
+    }
+
+    /// From here on readers see the objects.
+    fn publish(&mut self, _first: ObjectIndex, count: u64) -> Result<(), Error> {
+        let world = self.world;
+        if let Some(host) = world.process.host {
+            host.changing(true);
+        }
+        self.state.adds += count;
+        self.state.publish(world)?;
+        self.state.relink(world);
+        if let Some(host) = world.process.host {
+            let table = self.state.tls.table()?;
+            host.modules_changed(&table, &self.state.handles).ok_or(Reason::CLibraryLayout)?;
+        }
+        Ok(())
+    }
+
+    /// Undoes what was loaded from `first` on; nobody has seen it.
+    fn roll_back(&mut self, first: ObjectIndex) {
+        self.state.opened.retain(|opened| opened.root < first);
+        self.state.global.retain(|index| *index < first);
+        self.state.bonds.retain(|bond| bond.from < first && bond.to < first);
+        for position in (first.0..self.state.objects.bound() as u32).rev() {
+            let index = ObjectIndex(position);
+            self.state.tls.remove(index);
+            self.state.search.forget(index);
+            if let Some(handle) = self.state.handles.get_mut(index.position()) {
+                let handle = core::mem::replace(handle, core::ptr::null_mut());
+                if !handle.is_null() {
+                    // SAFETY: made by make_handle from a box, and given to nobody.
+                    drop(unsafe { Box::from_raw(handle) });
+                }
+            }
+            if let Some(object) = self.state.objects.remove(index) {
+                let (start, end) = (object.mapping.start, object.mapping.end);
+                // SAFETY: nothing of the object was handed out.
+                let _ = unsafe { memory::unmap(start, end.wrapping_sub(start)) };
+                // SAFETY: made by ObjectSet::add from a box; the set has given it up.
+                drop(unsafe { Box::from_raw(core::ptr::from_ref(object).cast_mut()) });
+            }
+        }
+        self.state.handles.truncate(self.state.objects.bound());
+    }
+}
+
+/// Takes note of bindings that keep objects loaded.
+struct BondNotes<'a> {
+    snapshot: &'a Snapshot,
+    first_later: ObjectIndex,
+    bonds: RefCell<(Vec<Bond>, bool)>,
+}
+
+impl Notes for BondNotes<'_> {
+    fn copy_size(&self, _: &[u8]) {}
+
+    fn bound(&self, from: ObjectIndex, definition: &Definition<'_>) {
+        let to = definition.index;
+        if to < self.first_later {
+            return;
+        }
+        if definition.symbol.binding() == SymbolBinding::Unique {
+            // Whoever was bound to it must find it at the same address for ever.
+            pins::keep(self.snapshot.handle(to));
+        }
+        if to == from {
+            return;
+        }
+        let bond = Bond { from, to };
+        let Ok(mut bonds) = self.bonds.try_borrow_mut() else { return };
+        if !bonds.0.contains(&bond) && try_push(&mut bonds.0, bond).is_err() {
+            bonds.1 = true;
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! The writer's side: what is known about loaded objects beyond what readers see, and the one lock around it.
+//!
+//! Nobody holds the lock while foreign code runs, and nobody waits for another lock with it.
+
+use crate::addresses::AddressMap;
+use crate::pins;
+use crate::threads;
+use crate::world::{Handle, Snapshot, World};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use rtld_link::fallible::{OutOfMemory, try_box, try_extend, try_push};
+use rtld_link::lookup::{Closure, Scope, Scopes};
+use rtld_link::object::{Object, ObjectIndex, ObjectSet};
+use rtld_link::search::Search;
+use rtld_link::static_tls::TlsPlan;
+use rtld_sys::lock::Futex;
+use rtld_sys::{memory, thread};
+
+/// An object that was opened by itself, or that must have a scope of its own.
+#[derive(Clone, Copy, Debug)]
+pub struct Opened {
+    /// The object.
+    pub root: ObjectIndex,
+    /// How many handles to it are open.
+    pub count: u32,
+    /// Its closure comes before the global scope (RTLD_DEEPBIND).
+    pub deep: bool,
+}
+
+/// A slot of one object leads to another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bond {
+    /// The object with the slot.
+    pub from: ObjectIndex,
+    /// The object that the slot leads to.
+    pub to: ObjectIndex,
+}
+
+/// Something that a reader may still be looking at.
+enum Retired {
+    Snapshot(*mut Snapshot),
+    Object { object: &'static Object, handle: *mut Handle },
+}
+
+/// What writers know.
+pub struct State {
+    /// All objects.
+    pub objects: ObjectSet,
+    /// By object: its handle.
+    pub handles: Vec<*mut Handle>,
+    /// Thread-local modules.
+    pub tls: TlsPlan,
+    /// How files are found.
+    pub search: Search<'static>,
+    /// The global scope's objects in order.
+    pub global: Vec<ObjectIndex>,
+    /// What was opened.
+    pub opened: Vec<Opened>,
+    /// Bindings between objects that may be unloaded.
+    pub bonds: Vec<Bond>,
+    /// What was initialised and not yet finalised, in order.
+    pub initialised: Vec<ObjectIndex>,
+    /// Objects from this index on may be unloaded.
+    pub first_later: ObjectIndex,
+    /// How many objects were ever loaded.
+    pub adds: u64,
+    /// How many were unloaded.
+    pub subs: u64,
+    retired: Vec<Retired>,
+}
+
+impl State {
+    /// The state after start-up's loading.
+    pub fn new(
+        objects: ObjectSet,
+        handles: Vec<*mut Handle>,
+        tls: TlsPlan,
+        search: Search<'static>,
+        global: Vec<ObjectIndex>,
+    ) -> State {
+        let first_later = ObjectIndex(objects.bound() as u32);
+        let adds = objects.table().count() as u64;
+        State {
+            objects,
+            handles,
+            tls,
+            search,
+            global,
+            opened: Vec::new(),
+            bonds: Vec::new(),
+            initialised: Vec::new(),
+            first_later,
+            adds,
+            subs: 0,
+            retired: Vec::new(),
+        }
+    }
+
+    /// What readers are to see.
+    pub fn snapshot(&self) -> Result<Box<Snapshot>, OutOfMemory> {
+        let table = self.objects.table();
+        let mut closures = Vec::new();
+        let mut deep = Vec::new();
+        for opened in &self.opened {
+            let members = self.objects.closure(opened.root)?;
+            let scope = Scope::new(table, members.iter().copied())?;
+            try_push(&mut closures, Closure { root: opened.root, members, scope })?;
+            if opened.deep {
+                try_push(&mut deep, opened.root)?;
+            }
+        }
+        let mut handles = Vec::new();
+        try_extend(&mut handles, &self.handles)?;
+        try_box(Snapshot {
+            objects: table.try_clone()?,
+            scopes: Scopes { global: Scope::new(table, self.global.iter().copied())?, closures, deep },
+            addresses: AddressMap::new(table)?,
+            tls: self.tls.table()?,
+            handles,
+            adds: self.adds,
+            subs: self.subs,
+        })
+    }
+
+    /// The handle of an object.
+    pub fn handle(&self, index: ObjectIndex) -> *mut Handle {
+        self.handles.get(index.position()).copied().unwrap_or(core::ptr::null_mut())
+    }
+
+    /// Links all link maps in load order and tells the host.
+    pub fn relink(&self, world: &World) {
+        let count = self.relink_quietly();
+        if let Some(host) = world.process.host {
+            host.changed(self.handle(ObjectIndex(0)), count);
+        }
+    }
+
+    /// Links all link maps in load order; gives their number.
+    pub fn relink_quietly(&self) -> u32 {
+        let mut previous: *mut Handle = core::ptr::null_mut();
+        let mut count = 0;
+        for &handle in self.handles.iter().filter(|handle| !handle.is_null()) {
+            // SAFETY: handles of loaded objects are alive; the writer lock is held, or start-up is alone.
+            unsafe { (*handle).link_map.previous = previous.cast() };
+            // SAFETY: as above.
+            unsafe { (*handle).link_map.next = core::ptr::null_mut() };
+            if !previous.is_null() {
+                // SAFETY: as above.
+                unsafe { (*previous).link_map.next = handle.cast() };
+            }
+            previous = handle;
+            count += 1;
+        }
+        count
+    }
+
+    /// Publishes the state; what it replaces is freed when nobody reads it.
+    pub fn publish(&mut self, world: &World) -> Result<(), OutOfMemory> {
+        let snapshot = self.snapshot()?;
+        self.retired.try_reserve(1).map_err(|_| OutOfMemory)?;
+        let old = world.publish(snapshot);
+        try_push(&mut self.retired, Retired::Snapshot(old))
+    }
+
+    /// Takes an object's memory back when nobody reads it any more.
+    pub fn retire(&mut self, object: &'static Object, handle: *mut Handle) -> Result<(), OutOfMemory> {
+        try_push(&mut self.retired, Retired::Object { object, handle })
+    }
+
+    /// Frees what was retired, if no thread is inside a section and no callback looks at it.
+    pub fn reclaim(&mut self, world: &World) {
+        if self.retired.is_empty() || !threads::nobody_reads(world) {
+            return;
+        }
+        self.retired.retain(|retired| match *retired {
+            Retired::Snapshot(snapshot) => {
+                // SAFETY: made by a box, replaced by another one, and read by nobody.
+                drop(unsafe { Box::from_raw(snapshot) });
+                false
+            }
+            Retired::Object { handle, .. } if pins::is_visited(handle) => true,
+            Retired::Object { object, handle } => {
+                release(object, handle);
+                false
+            }
+        });
+    }
+}
+
+/// Unmaps an object and frees its records.
+fn release(object: &'static Object, handle: *mut Handle) {
+    let (start, end) = (object.mapping.start, object.mapping.end);
+    // SAFETY: the object is in no list and nobody reads it.
+    let _ = unsafe { memory::unmap(start, end.wrapping_sub(start)) };
+    let object = core::ptr::from_ref(object).cast_mut();
+    // SAFETY: made by ObjectSet::add from a box; the set has given it up.
+    drop(unsafe { Box::from_raw(object) });
+    if !handle.is_null() {
+        // SAFETY: made by make_handle from a box.
+        drop(unsafe { Box::from_raw(handle) });
+    }
+}
+
+/// The writer lock and what it protects.
+pub(crate) struct WriterLock {
+    lock: Futex,
+    /// A word that the kernel clears in the child of a fork; null until something is loaded at run time.
+    sentinel: AtomicPtr<AtomicU32>,
+    state: UnsafeCell<State>,
+}
+
+impl WriterLock {
+    pub(crate) fn new(state: State) -> WriterLock {
+        WriterLock {
+            lock: Futex::new(),
+            sentinel: AtomicPtr::new(core::ptr::null_mut()),
+            state: UnsafeCell::new(state),
+        }
+    }
+
+    fn sentinel(&self) -> Option<&AtomicU32> {
+        // SAFETY: null, or a page that is never unmapped.
+        unsafe { self.sentinel.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// From now on the child of a fork is noticed.
+    fn watch_forks(&self) {
+        if self.sentinel().is_some() {
+            return;
+        }
+        // Without it a child whose parent was in the middle of a change waits for ever, as under other loaders.
+        let Ok(page) = memory::map_wiped_on_fork() else { return };
+        let word = core::ptr::with_exposed_provenance_mut::<AtomicU32>(page);
+        // SAFETY: a fresh page.
+        unsafe { (*word).store(1, Ordering::Release) };
+        self.sentinel.store(word, Ordering::Release);
+    }
+}
+
+/// Before anything is loaded or unloaded at run time.
+pub(crate) fn prepare(world: &World) {
+    world.writer.watch_forks();
+}
+
+/// Works on the state under the writer lock. Nothing in `work` may call foreign code.
+pub fn write<R>(world: &World, work: impl FnOnce(&mut State) -> R) -> R {
+    let writer = &world.writer;
+    if writer.sentinel().is_some_and(|word| word.swap(1, Ordering::AcqRel) == 0) {
+        // The child of a fork: of the threads only this one is left, and whoever held the lock is not here.
+        writer.lock.reset();
+        // SAFETY: threads of this process have thread pointers.
+        world.threads.only(unsafe { thread::pointer() });
+    }
+    writer.lock.acquire();
+    // SAFETY: we hold the lock.
+    let result = work(unsafe { &mut *writer.state.get() });
+    writer.lock.release();
+    result
+}

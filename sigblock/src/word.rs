@@ -1,0 +1,61 @@
+//! The word: 32 bits, of which the low four are flags and the rest counts nested sections (FreeBSD's sigfastblock(2)).
+//!
+//! Only the owning thread writes it, so each change is one plain read-modify-write instruction: it cannot be torn by a
+//! signal, and no other processor writes. Another thread that reads it must order its read by itself (membarrier(2)).
+
+use core::arch::asm;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+/// Added for each section.
+pub const STEP: u32 = 0x10;
+/// The bits that are no count.
+pub const FLAGS: u32 = 0xf;
+
+/// Raises the calling thread's word. What follows stays behind it.
+///
+/// # Safety
+/// `word` must be the calling thread's own word.
+#[inline(always)]
+pub unsafe fn enter(word: *const AtomicU32) {
+    // SAFETY: one instruction on the word that the caller owns; as it may touch memory, the compiler moves nothing
+    // across it.
+    unsafe { asm!("add dword ptr [{word}], {step}", word = in(reg) word, step = const STEP, options(nostack)) };
+}
+
+/// Lowers the calling thread's word. What came before stays before it.
+///
+/// # Safety
+/// `word` must be the calling thread's own word, raised by `enter`.
+#[inline(always)]
+pub unsafe fn leave(word: *const AtomicU32) {
+    // SAFETY: as enter.
+    unsafe { asm!("sub dword ptr [{word}], {step}", word = in(reg) word, step = const STEP, options(nostack)) };
+}
+
+/// Whether a word says that its thread is inside a section.
+pub fn is_raised(word: &AtomicU32) -> bool {
+    word.load(Ordering::Acquire) & !FLAGS != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sections_nest_and_flags_are_no_count() {
+        let word = AtomicU32::new(0);
+        // SAFETY: the word is this thread's.
+        unsafe { enter(&word) };
+        assert!(is_raised(&word));
+        word.fetch_or(1, Ordering::Relaxed);
+        // SAFETY: as above.
+        unsafe { enter(&word) };
+        assert_eq!(word.load(Ordering::Relaxed), 0x21);
+        // SAFETY: as above.
+        unsafe { leave(&word) };
+        // SAFETY: as above.
+        unsafe { leave(&word) };
+        assert!(!is_raised(&word));
+        assert_eq!(word.load(Ordering::Relaxed), 1);
+    }
+}
