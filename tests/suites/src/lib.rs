@@ -11,6 +11,7 @@ mod suite_artifact;
 mod suite_cxx;
 mod suite_debugger;
 mod suite_direct;
+mod suite_dlfcn;
 mod suite_errors;
 mod suite_ifunc;
 mod suite_init_order;
@@ -135,5 +136,10 @@ pub const SUITES: &[Suite] = &[
         name: "debugger",
         summary: "what a debugger reads: r_debug, the list of objects, gdb itself",
         run: suite_debugger::run,
+    },
+    Suite {
+        name: "dlfcn",
+        summary: "dlopen, dlsym, dlclose, dlerror and what tells about objects",
+        run: suite_dlfcn::run,
     },
 ];
