@@ -47,7 +47,10 @@ pub extern "C" fn open(file: *const c_char, mode: c_int, caller: usize) -> *mut 
 pub extern "C" fn open_in_namespace(namespace: isize, file: *const c_char, mode: c_int) -> *mut Handle {
     if namespace != BASE_NAMESPACE {
         let world = here();
-        last_error::set(world, format_args!("dlmopen: name spaces other than LM_ID_BASE are not supported by ld-elf.so.1"));
+        last_error::set(
+            world,
+            format_args!("dlmopen: name spaces other than LM_ID_BASE are not supported by ld-elf.so.1"),
+        );
         return core::ptr::null_mut();
     }
     open(file, mode, 0)

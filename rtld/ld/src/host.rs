@@ -224,13 +224,7 @@ fn random_bytes(auxiliary: AuxVector) -> Option<[u64; 2]> {
 /// Zero words that stand for the C library's list of search directories, of which it must see none.
 static NO_DIRECTORIES: [u64; 64] = [0; 64];
 
-fn publish(
-    world: &World,
-    snapshot: &Snapshot,
-    host: &Host,
-    stack: InitialStack,
-    trust: Trust,
-) -> Result<(), Error> {
+fn publish(world: &World, snapshot: &Snapshot, host: &Host, stack: InitialStack, trust: Trust) -> Result<(), Error> {
     let auxiliary = stack.auxiliary();
     let value = |key| auxiliary.get(key).unwrap_or(0);
     let platform = auxiliary.get(AT_PLATFORM).filter(|&address| address != 0).map(|address| {

@@ -56,9 +56,7 @@ struct StartNotes<'a> {
 impl Notes for StartNotes<'_> {
     fn copy_size(&self, name: &[u8]) {
         let (program, name) = (Bytes(self.program.to_bytes()), Bytes(name));
-        error(format_args!(
-            "{program}: Symbol `{name}' has different size in shared object, consider re-linking\n"
-        ));
+        error(format_args!("{program}: Symbol `{name}' has different size in shared object, consider re-linking\n"));
     }
 
     fn bound(&self, _: ObjectIndex, _: &Definition<'_>) {}

@@ -452,7 +452,8 @@ impl<'s> Pass<'_, 's> {
             place.second().store(offset.wrapping_sub(module.offset as u64));
             return Ok(());
         }
-        let record = DynamicDescriptor { module: u64::from(tls.id(module)), offset, generation: tls.generation() as u64 };
+        let record =
+            DynamicDescriptor { module: u64::from(tls.id(module)), offset, generation: tls.generation() as u64 };
         // Lives as long as the object, whose code may use it until it is unmapped.
         let record: &'static DynamicDescriptor = Box::leak(try_box(record)?);
         place.store(self.relocator.entries.tls_dynamic as u64);

@@ -39,7 +39,14 @@ enum Next {
 }
 
 /// Finalises and unloads everything that nothing needs. Without memory it stays.
-pub fn unload_unused(world: &World, refuse: Refuse) {
+///
+/// Only one round is under way at a time: a finaliser that closes something, or another thread, leaves it to the round
+/// that is, which looks at everything anew after each finaliser. So an object's finalisers end before those of what it
+/// closes begin.
+fn unload_unused(world: &World, refuse: Refuse) {
+    if writer::write(world, |state| core::mem::replace(&mut state.unloading, true)) {
+        return;
+    }
     loop {
         match writer::write(world, |state| next(world, state)) {
             Ok(Next::Finalise(object, handle)) => {
@@ -49,7 +56,11 @@ pub fn unload_unused(world: &World, refuse: Refuse) {
                     word.store(FINALISED, Ordering::Release);
                 }
             }
-            Ok(Next::Nothing) | Err(OutOfMemory) => return,
+            Ok(Next::Nothing) => break,
+            Err(OutOfMemory) => {
+                writer::write(world, |state| state.unloading = false);
+                break;
+            }
         }
     }
 }
@@ -72,6 +83,7 @@ fn next(world: &World, state: &mut State) -> Result<Next, OutOfMemory> {
         try_push(&mut closing, index)?;
     }
     if closing.is_empty() {
+        state.unloading = false;
         state.reclaim(world);
         return Ok(Next::Nothing);
     }
@@ -80,6 +92,7 @@ fn next(world: &World, state: &mut State) -> Result<Next, OutOfMemory> {
         closing.iter().take(kept).for_each(|&index| pins::reopen(state.handle(index)));
         return next(world, state);
     }
+    state.unloading = false;
     remove(world, state, &closing)?;
     Ok(Next::Nothing)
 }

@@ -52,7 +52,10 @@ pub unsafe fn answer(world: &World, handle: *mut Handle, request: i32, argument:
         }
         request::PHDR => {
             let headers = threads::read(world, |snapshot| {
-                snapshot.objects.get(index).map(|object| (object.mapping.headers.as_ptr(), object.mapping.headers.len()))
+                snapshot
+                    .objects
+                    .get(index)
+                    .map(|object| (object.mapping.headers.as_ptr(), object.mapping.headers.len()))
             });
             let (start, count) = headers.ok_or(Failure::BadHandle)?;
             fill(start.expose_provenance());

@@ -37,7 +37,9 @@ pub struct Step {
 pub fn step(world: &World, from: ObjectIndex) -> Option<Step> {
     threads::read(world, |snapshot| {
         let rest = (from.0..snapshot.objects.bound() as u32).map(ObjectIndex);
-        let index = rest.filter(|&index| snapshot.objects.get(index).is_some()).find(|&index| pins::visit(snapshot.handle(index)))?;
+        let index = rest
+            .filter(|&index| snapshot.objects.get(index).is_some())
+            .find(|&index| pins::visit(snapshot.handle(index)))?;
         let visited = snapshot.handle(index);
         let information = information(snapshot, index)?;
         Some(Step { information, next: ObjectIndex(index.0 + 1), visited })

@@ -34,10 +34,10 @@ pub fn nearest_symbol(object: &Object, address: usize) -> Option<(u32, Sym)> {
             && symbol.st_value != 0
             && symbol.kind() != SymbolKind::ThreadLocal
     };
-    (0..dynamic.hash.symbol_count())
-        .filter_map(|number| Some((number, dynamic.symbols.get(number)?)))
-        .filter(|(_, symbol)| named(symbol) && holds(symbol))
-        .max_by_key(|(_, symbol)| symbol.st_value)
+    let numbered = (0..dynamic.hash.symbol_count()).filter_map(|number| Some((number, dynamic.symbols.get(number)?)));
+    let fitting = numbered.filter(|(_, symbol)| named(symbol) && holds(symbol));
+    // Of several names for one place the first counts.
+    fitting.reduce(|best, other| if other.1.st_value > best.1.st_value { other } else { best })
 }
 
 /// What is known about an address; None if it is in no object.

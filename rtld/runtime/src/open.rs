@@ -288,7 +288,9 @@ impl Opening<'_> {
     fn check_versions(&self, first: ObjectIndex) -> Result<(), Failure> {
         let objects = &self.state.objects;
         let findings = version_check::check(objects, first)?;
-        let Some(finding) = findings.iter().find(|finding| finding.kind == FindingKind::NotFound) else { return Ok(()) };
+        let Some(finding) = findings.iter().find(|finding| finding.kind == FindingKind::NotFound) else {
+            return Ok(());
+        };
         let name = |index| Text::new(objects.get(index).map_or(b"", |object| object.path.as_bytes()));
         Err(Failure::Version {
             provider: name(finding.provider)?,
@@ -336,7 +338,8 @@ impl Opening<'_> {
         let process = &self.world.process;
         let now = self.mode & mode::NOW != 0 || process.binding == Binding::Now;
         let handle = |index: ObjectIndex| self.state.handle(index).expose_provenance();
-        let notes = BondNotes { snapshot, first_later: self.state.first_later, bonds: RefCell::new((Vec::new(), false)) };
+        let notes =
+            BondNotes { snapshot, first_later: self.state.first_later, bonds: RefCell::new((Vec::new(), false)) };
         let relocator = Relocator {
             resolver: snapshot.resolver(),
             tls: &self.state.tls,

@@ -68,6 +68,8 @@ pub struct State {
     pub adds: u64,
     /// How many were unloaded.
     pub subs: u64,
+    /// A round of unloading is under way.
+    pub unloading: bool,
     retired: Vec<Retired>,
 }
 
@@ -94,6 +96,7 @@ impl State {
             first_later,
             adds,
             subs: 0,
+            unloading: false,
             retired: Vec::new(),
         }
     }
