@@ -6,6 +6,7 @@ mod elf_edit;
 mod elf_writer;
 pub mod harness;
 mod namespace;
+mod process_tree;
 mod same;
 mod suite_artifact;
 mod suite_cxx;
@@ -24,9 +25,11 @@ mod suite_runner;
 mod suite_search;
 mod suite_secure;
 mod suite_symbols;
+mod suite_system;
 mod suite_system_calls;
 mod suite_tls_static;
 mod suite_tunables;
+mod whole_system;
 
 use harness::{Context, Report};
 
@@ -141,5 +144,10 @@ pub const SUITES: &[Suite] = &[
         name: "dlfcn",
         summary: "dlopen, dlsym, dlclose, dlerror and what tells about objects",
         run: suite_dlfcn::run,
+    },
+    Suite {
+        name: "system",
+        summary: "a whole system on our loader: compilers, cargo, java, perl, git",
+        run: suite_system::run,
     },
 ];
