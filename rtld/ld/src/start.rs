@@ -21,7 +21,8 @@ use rtld_link::load::{Loader, Missing};
 use rtld_link::lookup::Definition;
 use rtld_link::map::Pages;
 use rtld_link::object::{Object, ObjectIndex, ObjectSet, Role};
-use rtld_link::relocate::{self, Binding, Later, Notes, Relocator};
+use rtld_link::protect;
+use rtld_link::relocate::{Binding, Later, Notes, Relocator};
 use rtld_link::search::{Search, Settings, Trust};
 use rtld_link::text::{Bytes, Text};
 use rtld_link::version_check::{self, FindingKind};
@@ -98,7 +99,7 @@ pub fn start(stack: usize, base: usize) -> Departure {
         Ok(object) => object,
         Err(reason) => cannot_start(NAME.as_bytes(), &reason.of(b"")),
     };
-    if let Err(failure) = relocate::protect_constant(&ourselves, pages) {
+    if let Err(failure) = protect::protect_constant(&ourselves, pages) {
         cannot_start(NAME.as_bytes(), &failure);
     }
     let variables = environment::read(stack);
@@ -419,7 +420,7 @@ impl Linking {
         resolve::run(&resolvers, rest)?;
         for (_, object) in snapshot.objects.iter() {
             if !matches!(object.role, Role::Vdso | Role::Ourselves) {
-                relocate::protect_constant(object, self.pages)?;
+                protect::protect_constant(object, self.pages)?;
             }
         }
         if let Some(host) = world.process.host {

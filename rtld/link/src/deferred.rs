@@ -5,7 +5,7 @@ use crate::error::{Error, Reason};
 use crate::map::Pages;
 use crate::object::{Object, ObjectIndex, ObjectTable};
 use crate::places::Place;
-use crate::relocate::{close_text, open_text};
+use crate::protect::{close_text, open_text};
 use crate::static_tls::Module;
 use crate::text::Text;
 use goblin::elf64::program_header::PF_X;

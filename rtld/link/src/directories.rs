@@ -38,7 +38,8 @@ pub struct Directories {
 /// The sub-directory of a directory that holds variants for better processors.
 const CAPABILITIES: &[u8] = b"glibc-hwcaps/";
 
-/// How a search in one directory ended.
+/// How a search in one directory ended. Lives only on the stack between two functions, so its size does not matter.
+#[allow(clippy::large_enum_variant)]
 pub enum Step {
     /// The object.
     Found(Candidate),

@@ -19,6 +19,7 @@ pub mod map;
 pub mod object;
 pub mod open;
 pub mod places;
+pub mod protect;
 pub mod relocate;
 pub mod search;
 pub mod static_tls;

@@ -317,9 +317,7 @@ impl<'s> Resolver<'s> {
         own: &Sym,
         reference: &Reference<'_>,
     ) -> Option<Definition<'s>> {
-        let Some(object) = self.objects.get(from) else {
-            return None;
-        };
+        let object = self.objects.get(from)?;
         if self.is_symbolic(object)
             && let Some(definition) = find_in(self.objects, from, reference)
         {

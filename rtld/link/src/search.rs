@@ -288,7 +288,7 @@ impl<'a> Search<'a> {
 
     fn is_below_default(&self, path: &[u8]) -> bool {
         let directory = directory_of(path);
-        self.default_names().iter().any(|&default| directory == default)
+        self.default_names().contains(&directory)
     }
 
     fn default_names(&self) -> &'static [&'static [u8]; 4] {

@@ -36,7 +36,7 @@ fn me() -> usize {
 }
 
 /// The word of an object.
-pub fn progress(handle: *mut Handle) -> Option<&'static AtomicU32> {
+pub(crate) fn progress(handle: *mut Handle) -> Option<&'static AtomicU32> {
     if handle.is_null() {
         return None;
     }
@@ -45,7 +45,7 @@ pub fn progress(handle: *mut Handle) -> Option<&'static AtomicU32> {
 }
 
 /// Says that the calling thread brings an object up.
-pub fn claim(handle: *mut Handle) {
+pub(crate) fn claim(handle: *mut Handle) {
     if let Some(word) = progress(handle) {
         set_owner(handle);
         word.store(BRINGING_UP, Ordering::Release);

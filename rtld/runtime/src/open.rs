@@ -24,7 +24,8 @@ use rtld_link::init_order::init_order;
 use rtld_link::load::Loader;
 use rtld_link::lookup::Definition;
 use rtld_link::object::{Object, ObjectIndex, Role};
-use rtld_link::relocate::{self, Binding, Later, Notes, Relocator};
+use rtld_link::protect;
+use rtld_link::relocate::{Binding, Later, Notes, Relocator};
 use rtld_link::static_tls::Module;
 use rtld_link::text::Text;
 use rtld_link::version_check::{self, FindingKind};
@@ -146,7 +147,7 @@ fn complete(world: &World, fresh: &Fresh) -> Result<(), Error> {
         // Images may hold slots; no code of the modules has run, so their blocks can be filled once more.
         fresh.modules.iter().for_each(|module| thread_local::fill_everywhere(world, module));
     }
-    fresh.objects.iter().try_for_each(|object| relocate::protect_constant(object, world.process.pages))
+    fresh.objects.iter().try_for_each(|object| protect::protect_constant(object, world.process.pages))
 }
 
 /// One call of `dlopen` under the writer lock.

@@ -27,6 +27,7 @@ mod suite_secure;
 mod suite_symbols;
 mod suite_system;
 mod suite_system_calls;
+mod suite_tls;
 mod suite_tls_static;
 mod suite_tunables;
 mod whole_system;
@@ -145,6 +146,7 @@ pub const SUITES: &[Suite] = &[
         summary: "dlopen, dlsym, dlclose, dlerror and what tells about objects",
         run: suite_dlfcn::run,
     },
+    Suite { name: "tls", summary: "thread-local storage of libraries needed and opened", run: suite_tls::run },
     Suite {
         name: "system",
         summary: "a whole system on our loader: compilers, cargo, java, perl, git",
