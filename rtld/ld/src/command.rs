@@ -2,11 +2,11 @@
 
 use crate::constants::{FAILURE, NO_INTERPRETER};
 use crate::environment::Variables;
+use crate::failure::cannot_start;
 use crate::help;
 use crate::options::{self, Mode, Options};
 use crate::program;
 use crate::stack::InitialStack;
-use crate::start::cannot_start;
 use core::ffi::CStr;
 use rtld_link::map::Pages;
 use rtld_link::object::Object;

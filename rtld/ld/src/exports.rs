@@ -2,7 +2,8 @@
 //! name (debuggers). One line each where that is possible; the work is in rtld-runtime.
 
 use crate::constants::NAME;
-use crate::start::{cannot_start, world};
+use crate::failure::cannot_start;
+use crate::start::world;
 use crate::{dlfcn, trampoline};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering};

@@ -5,6 +5,7 @@
 
 extern crate alloc;
 
+mod bring_up;
 mod command;
 mod constants;
 mod dlfcn;
@@ -12,11 +13,16 @@ mod entry;
 mod environment;
 mod executable_stack;
 mod exports;
+mod failure;
 mod heap;
 mod help;
 mod host;
+mod link_maps;
+mod linking;
 mod list;
+mod main_thread;
 mod options;
+mod preload;
 mod program;
 mod report;
 mod stack;
