@@ -13,6 +13,7 @@ mod suite_cxx;
 mod suite_debugger;
 mod suite_direct;
 mod suite_dlfcn;
+mod suite_documentation;
 mod suite_errors;
 mod suite_ifunc;
 mod suite_init_order;
@@ -50,6 +51,11 @@ pub const SUITES: &[Suite] = &[
         name: "artifact",
         summary: "facts of the loader's own file",
         run: suite_artifact::run,
+    },
+    Suite {
+        name: "documentation",
+        summary: "what documents say about options, paths, releases and suites",
+        run: suite_documentation::run,
     },
     Suite {
         name: "runner",
