@@ -9,6 +9,7 @@ mod namespace;
 mod process_tree;
 mod same;
 mod suite_artifact;
+mod suite_cpython;
 mod suite_cxx;
 mod suite_debugger;
 mod suite_direct;
@@ -157,5 +158,10 @@ pub const SUITES: &[Suite] = &[
         name: "system",
         summary: "a whole system on our loader: compilers, cargo, java, perl, git",
         run: suite_system::run,
+    },
+    Suite {
+        name: "cpython",
+        summary: "CPython's own tests, each as under ld-linux",
+        run: suite_cpython::run,
     },
 ];
