@@ -8,6 +8,7 @@ use core::fmt;
 use rtld_elf::symbol::SymbolBinding;
 use rtld_elf::{SymbolView, gnu_hash};
 use rtld_link::lookup::{Purpose, Reference, WantedVersion};
+use rtld_runtime::close::NotOpen;
 use rtld_runtime::open::{self as opening, Failure};
 use rtld_runtime::symbol::{self as lookup, Where};
 use rtld_runtime::world::Handle;
@@ -33,6 +34,7 @@ fn text<'a>(pointer: *const c_char) -> &'a [u8] {
 /// `dlopen`, with the caller's return address.
 pub extern "C" fn open(file: *const c_char, mode: c_int, caller: usize) -> *mut Handle {
     let world = here();
+    last_error::clear(world);
     match opening::open(world, text(file), mode as u32, caller, refuse) {
         Ok(handle) => handle,
         Err(Failure::NotLoaded) => core::ptr::null_mut(),
@@ -59,10 +61,15 @@ pub extern "C" fn open_in_namespace(namespace: isize, file: *const c_char, mode:
 /// `dlclose`.
 pub extern "C" fn close(handle: *mut Handle) -> c_int {
     let world = here();
+    last_error::clear(world);
     match closing::close(world, handle, refuse) {
         Ok(()) => 0,
-        Err(_) => {
+        Err(NotOpen { path }) if path.is_empty() => {
             last_error::set(world, format_args!("shared object not open"));
+            -1
+        }
+        Err(NotOpen { path }) => {
+            last_error::set(world, format_args!("{path}: shared object not open"));
             -1
         }
     }
@@ -83,6 +90,7 @@ fn place(handle: usize) -> Where {
 
 fn find(handle: usize, name: *const c_char, version: Option<&[u8]>, caller: usize) -> usize {
     let world = here();
+    last_error::clear(world);
     match lookup::find(world, place(handle), text(name), version, caller, &call_resolver) {
         Ok(address) => address,
         Err(failure) => {
@@ -105,6 +113,7 @@ pub extern "C" fn versioned_symbol(handle: usize, name: *const c_char, version: 
 /// `dlinfo`.
 pub extern "C" fn information(handle: *mut Handle, request: c_int, argument: *mut usize) -> c_int {
     let world = here();
+    last_error::clear(world);
     // SAFETY: the caller passes what the request asks for (dlinfo(3)).
     match unsafe { asking::answer(world, handle, request, argument) } {
         Ok(result) => result,

@@ -99,7 +99,9 @@ impl Linking {
 
         let library = self.recognise(&objects)?;
         let plan = host::plan_tls(&objects, library, self.stack, self.variables.static_tls_extra)?;
-        let order = init_order(&objects, &preloaded)?;
+        let mut members = Vec::new();
+        objects.iter().try_for_each(|(index, _)| try_push(&mut members, index))?;
+        let order = init_order(&objects, &members, &preloaded)?;
         let mut handles = Vec::new();
         let mut global = Vec::new();
         for (index, object) in objects.iter() {
@@ -129,7 +131,7 @@ impl Linking {
             host: library.map(|host| host as &dyn rtld_runtime::world::Host),
         };
         let extra = plan.extra.unwrap_or(0);
-        let state = State::new(objects, handles, plan, search, global);
+        let state = State::new(objects, handles, plan, search, global)?;
         let snapshot = state.snapshot()?;
         let world: &'static World = Box::leak(try_box(World::new(process, state, snapshot))?);
         start::set_world(world);

@@ -48,8 +48,10 @@ pub enum Reason {
     OutOfMemory,
     /// There is no dynamic section where one is needed.
     NoDynamicSection,
-    /// The file is a position-independent program, or has a fixed address, where a library is needed.
+    /// The file is a program with fixed addresses.
     NotALibrary,
+    /// The file is a position-independent program.
+    PositionIndependentProgram,
     /// DT_RPATH and the like hold a token in a place where it cannot be expanded.
     EmptyExpansion,
     /// A symbol has no definition.
@@ -231,6 +233,9 @@ impl fmt::Display for Reason {
             Reason::OutOfMemory => f.write_str("cannot allocate memory"),
             Reason::NoDynamicSection => f.write_str("object file has no dynamic section"),
             Reason::NotALibrary => f.write_str("cannot dynamically load executable"),
+            Reason::PositionIndependentProgram => {
+                f.write_str("cannot dynamically load position-independent executable")
+            }
             Reason::EmptyExpansion => f.write_str("empty dynamic string token substitution"),
             Reason::UndefinedSymbol { name, version } if version.is_empty() => {
                 write!(f, "undefined symbol: {name}")

@@ -10,22 +10,32 @@ use crate::object::{ObjectIndex, ObjectSet};
 use alloc::vec::Vec;
 use rtld_elf::dynamic::Flags1;
 
-/// All objects in the order in which they are initialised.
-pub fn init_order(objects: &ObjectSet, preloaded: &[ObjectIndex]) -> Result<Vec<ObjectIndex>, OutOfMemory> {
-    let count = objects.bound();
+/// The members of a closure in the order in which they are initialised. The first member is the root, the program at
+/// start-up: it comes last, whoever names it as a dependency. What members need that is no member is left out.
+pub fn init_order(
+    objects: &ObjectSet,
+    members: &[ObjectIndex],
+    preloaded: &[ObjectIndex],
+) -> Result<Vec<ObjectIndex>, OutOfMemory> {
+    let root = members.first().copied();
     let mut order = Vec::new();
-    order.try_reserve_exact(count).map_err(|_| OutOfMemory)?;
-    let mut visited = try_filled(false, count)?;
+    order.try_reserve_exact(members.len()).map_err(|_| OutOfMemory)?;
+    // What is no member counts as visited.
+    let mut visited = try_filled(true, objects.bound())?;
+    for member in members {
+        if let Some(seen) = visited.get_mut(member.position()) {
+            *seen = false;
+        }
+    }
     // Own stack: the depth of a dependency chain is the files' choice.
     let mut path: Vec<(ObjectIndex, usize)> = Vec::new();
-    for start in preloaded.iter().copied().chain((0..count as u32).rev().map(ObjectIndex)) {
+    for start in preloaded.iter().copied().chain(members.iter().rev().copied()) {
         visit(&mut visited, &mut path, start)?;
         while let Some((index, next)) = path.last_mut() {
             let dependency = objects.entry(*index).and_then(|entry| entry.needed.get(*next)).copied();
             *next += 1;
             match dependency {
-                // The program comes last, whoever names it as a dependency.
-                Some(dependency) if dependency.position() == 0 => {}
+                dependency if dependency.is_some() && dependency == root => {}
                 Some(dependency) => visit(&mut visited, &mut path, dependency)?,
                 None => {
                     try_push(&mut order, *index)?;

@@ -67,7 +67,8 @@ impl Loader<'_, '_> {
     fn take(&mut self, candidate: &Candidate) -> Result<ObjectIndex, Reason> {
         let identity = candidate.identity();
         if let Some(known) = self.objects.find(|object| object.identity == Some(identity)) {
-            return Ok(known);
+            // The program itself cannot be had as a library, under whatever name.
+            return if known.position() == 0 { Err(Reason::PositionIndependentProgram) } else { Ok(known) };
         }
         let path = candidate.path.try_clone()?;
         let mapping = map::map_file(&candidate.file, &candidate.status, &candidate.prefix, self.pages)?;
@@ -90,8 +91,12 @@ impl Loader<'_, '_> {
                 object.role = Role::PassiveLoader;
             }
         }
-        if object.is_program() {
+        if object.mapping.kind == rtld_elf::FileKind::Executable {
             return Err(Reason::NotALibrary);
+        }
+        let dynamic = object.dynamic.as_ref();
+        if dynamic.is_some_and(|dynamic| dynamic.flags_1.contains(rtld_elf::dynamic::Flags1::PIE)) {
+            return Err(Reason::PositionIndependentProgram);
         }
         Ok(self.objects.add(object)?)
     }
@@ -121,14 +126,5 @@ impl Loader<'_, '_> {
             next = ObjectIndex(next.0 + 1);
         }
         Ok(missing)
-    }
-}
-
-impl Object {
-    /// Whether the file says that it is a program and not a library (DF_1_PIE). Programs with fixed addresses are
-    /// known by their type.
-    fn is_program(&self) -> bool {
-        let pie = self.dynamic.as_ref().is_some_and(|dynamic| dynamic.flags_1.contains(rtld_elf::dynamic::Flags1::PIE));
-        pie || self.mapping.kind == rtld_elf::FileKind::Executable
     }
 }

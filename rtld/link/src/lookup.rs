@@ -304,7 +304,8 @@ impl<'s> Resolver<'s> {
             let mut wanted = closures.filter(|closure| self.scopes.deep.contains(&closure.root) == deep);
             wanted.find_map(|closure| closure.scope.find(self.objects, reference))
         };
-        local(true).or_else(global).or_else(|| local(false))
+        let found = local(true).or_else(global).or_else(|| local(false))?;
+        Some(self.only_one(found, reference))
     }
 
     /// The definition that a reference from `from` means: the object's own first if it is symbolic, then its scopes.
@@ -321,7 +322,7 @@ impl<'s> Resolver<'s> {
         if self.is_symbolic(object)
             && let Some(definition) = find_in(self.objects, from, reference)
         {
-            return Some(self.only_one(definition, from, reference));
+            return Some(self.only_one(definition, reference));
         }
         let found = self.find(from, reference);
         if own.visibility() != STV_PROTECTED {
@@ -330,14 +331,14 @@ impl<'s> Resolver<'s> {
         self.protect(found, Definition { object, index: from, number, symbol: *own }, reference)
     }
 
-    /// A unique symbol has one address in the process: that of the first unique definition in the global scope, also
-    /// for an object that prefers its own.
-    fn only_one(&self, own: Definition<'s>, from: ObjectIndex, reference: &Reference<'_>) -> Definition<'s> {
-        if own.symbol.binding() != SymbolBinding::Unique {
-            return own;
+    /// A unique symbol has one address in the process: that of the first unique definition in load order, also for an
+    /// object that prefers its own or cannot see the first one. What the global scope gives is that already.
+    fn only_one(&self, found: Definition<'s>, reference: &Reference<'_>) -> Definition<'s> {
+        if found.symbol.binding() != SymbolBinding::Unique || self.scopes.global.find(self.objects, reference).is_some_and(|first| first.index == found.index) {
+            return found;
         }
-        let first = self.find(from, reference);
-        first.filter(|first| first.symbol.binding() == SymbolBinding::Unique).unwrap_or(own)
+        let mut all = self.objects.iter().filter_map(|(index, _)| find_in(self.objects, index, reference));
+        all.find(|first| first.symbol.binding() == SymbolBinding::Unique).unwrap_or(found)
     }
 
     fn is_symbolic(&self, object: &Object) -> bool {

@@ -3,11 +3,12 @@
 use crate::pins;
 use crate::threads;
 use crate::world::{Handle, Snapshot, World};
+use crate::writer::{self, Bond};
 use rtld_elf::relocation as kind;
 use rtld_elf::{Rela, Sym, SymbolView};
 use rtld_link::deferred::{is_code, is_executable};
 use rtld_link::error::{Error, Reason};
-use rtld_link::lookup::{Definition, Purpose};
+use rtld_link::lookup::{Closure, Purpose};
 use rtld_link::object::{Object, ObjectIndex};
 use rtld_link::places::{Place, Places};
 use rtld_link::relocate::{self, Target};
@@ -19,8 +20,8 @@ enum Look {
     Bound(usize),
     /// A resolver must say; then its result goes to the slot.
     Ask { resolver: usize, place: Place, object: &'static Object, own: Sym },
-    /// The definition is being unloaded: look again.
-    Again,
+    /// The definition is in an object that might be unloaded before the slot is: a bond comes first.
+    Tie(ObjectIndex),
 }
 
 /// Binds slot number `slot` of the object with this handle; gives the function's address. `call_resolver` must keep
@@ -36,10 +37,14 @@ pub unsafe fn bind(
 ) -> Result<usize, Error> {
     // SAFETY: the handle lives as long as its object (caller's promise); the index is never written again.
     let index = unsafe { (*handle).index };
+    let mut tied = None;
     loop {
-        match threads::read(world, |snapshot| look(world, snapshot, index, slot))? {
+        match threads::read(world, |snapshot| look(world, snapshot, index, slot, tied))? {
             Look::Bound(address) => return Ok(address),
-            Look::Again => {}
+            Look::Tie(to) => {
+                let bond = Bond { from: index, to };
+                tied = writer::write(world, |state| state.bind(bond)).then_some(to);
+            }
             Look::Ask { resolver, place, object, own } => {
                 let result = call_resolver(resolver);
                 let valid = result == 0 || threads::read(world, |snapshot| is_executable(&snapshot.objects, result));
@@ -59,21 +64,27 @@ fn name_of(object: &Object, own: &Sym) -> &'static [u8] {
     dynamic.and_then(|dynamic| dynamic.strings.get(u64::from(own.st_name))).unwrap_or_default()
 }
 
-fn look(world: &World, snapshot: &Snapshot, index: ObjectIndex, slot: usize) -> Result<Look, Error> {
+fn look(
+    world: &World,
+    snapshot: &Snapshot,
+    index: ObjectIndex,
+    slot: usize,
+    tied: Option<ObjectIndex>,
+) -> Result<Look, Error> {
     let Some(object) = snapshot.objects.get(index) else { return Ok(Look::Bound(0)) };
     let fail = |reason: Reason| reason.of(object.path.as_bytes());
     let missing = Reason::RelocationType { kind: kind::R_X86_64_JUMP_SLOT, offset: slot as u64 };
     let relocation = object.dynamic.as_ref().and_then(|dynamic| dynamic.plt_relocations.get(slot));
     let relocation = relocation.ok_or_else(|| fail(missing))?;
-    look_for(world, snapshot, index, object, &relocation).map_err(fail)
+    look_for(world, snapshot, (index, object), &relocation, tied).map_err(fail)
 }
 
 fn look_for(
     world: &World,
     snapshot: &Snapshot,
-    index: ObjectIndex,
-    object: &'static Object,
+    (index, object): (ObjectIndex, &'static Object),
     relocation: &Rela,
+    tied: Option<ObjectIndex>,
 ) -> Result<Look, Reason> {
     let offset = relocation.r_offset;
     let number = kind::symbol(relocation);
@@ -84,8 +95,8 @@ fn look_for(
     let substitutes = &world.process.substitutes;
     let address = match relocate::target(&snapshot.resolver(), substitutes, index, number, &own, Purpose::Call)? {
         Target::Definition(definition) => {
-            if !hold_definition(snapshot, index, &definition) {
-                return Ok(Look::Again);
+            if tied != Some(definition.index) && needs_bond(snapshot, index, definition.index) {
+                return Ok(Look::Tie(definition.index));
             }
             let address = definition.address();
             if definition.is_indirect() {
@@ -106,16 +117,9 @@ fn look_for(
     Ok(Look::Bound(address))
 }
 
-/// Sees to it that a definition stays as long as the slot that is about to be bound to it. Start-up objects stay
-/// anyway, and so does what the object's own closures hold; everything else is kept for good.
-pub(crate) fn hold_definition(snapshot: &Snapshot, from: ObjectIndex, definition: &Definition<'_>) -> bool {
-    let target = definition.index;
-    if target == from || pins::stays(snapshot.handle(target)) {
-        return true;
-    }
-    let needs = |closure: &rtld_link::lookup::Closure| closure.root == from && closure.members.contains(&target);
-    if snapshot.scopes.closures.iter().any(needs) {
-        return true;
-    }
-    pins::keep(snapshot.handle(target))
+/// Whether something from one object may lead to another only after a bond was noted: not where the other one stays
+/// anyway, nor where it is needed by the first.
+pub(crate) fn needs_bond(snapshot: &Snapshot, from: ObjectIndex, to: ObjectIndex) -> bool {
+    let needs = |closure: &Closure| closure.root == from && closure.members.contains(&to);
+    to != from && !pins::stays(snapshot.handle(to)) && !snapshot.scopes.closures.iter().any(needs)
 }

@@ -13,20 +13,31 @@ use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 use rtld_link::fallible::{OutOfMemory, try_filled, try_push};
 use rtld_link::object::{Object, ObjectIndex};
+use rtld_link::text::Text;
 
-/// The handle is none.
+/// The handle is none, or no longer.
 #[derive(Debug)]
-pub struct NotOpen;
+pub struct NotOpen {
+    /// The object's path, if it is the handle of an object.
+    pub path: Text,
+}
 
 /// Gives a handle back.
 pub fn close(world: &World, handle: *mut Handle, refuse: Refuse) -> Result<(), NotOpen> {
     writer::prepare(world);
     writer::write(world, |state| {
-        let position = state.handles.iter().position(|&known| !known.is_null() && known == handle).ok_or(NotOpen)?;
-        let root = ObjectIndex(position as u32);
-        let opened = state.opened.iter_mut().find(|opened| opened.root == root && opened.count > 0);
-        opened.ok_or(NotOpen)?.count -= 1;
-        Ok(())
+        let position = state.handles.iter().position(|&known| !known.is_null() && known == handle);
+        let root = ObjectIndex(position.ok_or(NotOpen { path: Text::empty() })? as u32);
+        match state.opened.iter_mut().find(|opened| opened.root == root && opened.count > 0) {
+            Some(opened) => {
+                opened.count -= 1;
+                Ok(())
+            }
+            None => {
+                let path = state.objects.get(root).and_then(|object| object.path.try_clone().ok());
+                Err(NotOpen { path: path.unwrap_or(Text::empty()) })
+            }
+        }
     })?;
     unload_unused(world, refuse);
     Ok(())

@@ -52,6 +52,13 @@ pub fn set(world: &World, message: fmt::Arguments<'_>) {
     }
 }
 
+/// Forgets the calling thread's last error: something else is being asked now.
+pub fn clear(world: &World) {
+    if let Some(error) = current(world) {
+        error.told = true;
+    }
+}
+
 /// The calling thread's last error, once; null if there was none since the last question.
 pub fn take(world: &World) -> *const c_char {
     match current(world) {

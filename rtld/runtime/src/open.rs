@@ -53,7 +53,7 @@ pub enum Failure {
     /// RTLD_NOLOAD, and the library is not loaded: no handle, and no error either.
     NotLoaded,
     /// Neither RTLD_LAZY nor RTLD_NOW.
-    InvalidMode,
+    InvalidMode(Text),
     /// An object could not be loaded or linked.
     Object(Error),
     /// A version is missing.
@@ -71,7 +71,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::NotLoaded => f.write_str("shared object not loaded"),
-            Failure::InvalidMode => f.write_str("invalid mode for dlopen(): Invalid argument"),
+            Failure::InvalidMode(file) => write!(f, "{file}: invalid mode for dlopen(): Invalid argument"),
             Failure::Object(error) => write!(f, "{error}"),
             Failure::Version { provider, version, requester } => {
                 write!(f, "{provider}: version `{version}' not found (required by {requester})")
@@ -111,7 +111,7 @@ struct Fresh {
 /// Opens a library by name for the code at `caller`.
 pub fn open(world: &World, name: &[u8], mode: u32, caller: usize, refuse: Refuse) -> Result<*mut Handle, Failure> {
     if mode & (mode::LAZY | mode::NOW) == 0 {
-        return Err(Failure::InvalidMode);
+        return Err(Failure::InvalidMode(Text::new(name)?));
     }
     writer::prepare(world);
     let prepared = writer::write(world, |state| {
@@ -245,9 +245,10 @@ impl Opening<'_> {
 
     /// The initialisers' order of a closure.
     fn order(&self, members: &[ObjectIndex]) -> Result<Vec<ObjectIndex>, OutOfMemory> {
-        let mut order = init_order(&self.state.objects, &[])?;
-        order.retain(|index| index.position() != 0 && members.contains(index));
-        Ok(order)
+        if members.first() == Some(&ObjectIndex(0)) {
+            return Ok(Vec::new());
+        }
+        init_order(&self.state.objects, members, &[])
     }
 
     /// Brings up what was loaded from `first` on.

@@ -1,9 +1,10 @@
 //! `dlsym`(3) and `dlvsym`: the address of a symbol by name, as a handle or the caller's place says.
 
-use crate::pins;
+use crate::bind::needs_bond;
 use crate::thread_local::{self, Reference as TlsReference};
 use crate::threads;
 use crate::world::{Handle, Snapshot, World};
+use crate::writer::{self, Bond};
 use core::fmt;
 use rtld_elf::{gnu_hash, sysv_hash};
 use rtld_link::lookup::{Definition, Purpose, Reference, WantedVersion, find_in};
@@ -60,6 +61,8 @@ enum Found {
     Address(usize),
     Resolver(usize),
     ThreadLocal(TlsReference),
+    /// The caller keeps the address, and nobody will tell when it is done with it: a bond comes first.
+    Tie(Bond),
 }
 
 /// The address of `name` (in `version`, if given) for the code at `caller`.
@@ -74,10 +77,16 @@ pub fn find(
     let wanted = version.map(|name| WantedVersion { name, hash: sysv_hash(name), exact: true });
     let newest = version.is_none();
     let reference = Reference { name, hash: gnu_hash(name), version: wanted, purpose: Purpose::Address, newest };
-    match threads::read(world, |snapshot| look(world, snapshot, place, &reference, caller))? {
-        Found::Address(address) => Ok(address),
-        Found::Resolver(resolver) => Ok(call_resolver(resolver)),
-        Found::ThreadLocal(variable) => thread_local::address(world, variable).ok_or(Failure::OutOfMemory),
+    let mut tied = None;
+    loop {
+        match threads::read(world, |snapshot| look(world, snapshot, place, &reference, caller, tied))? {
+            Found::Address(address) => return Ok(address),
+            Found::Resolver(resolver) => return Ok(call_resolver(resolver)),
+            Found::ThreadLocal(variable) => {
+                return thread_local::address(world, variable).ok_or(Failure::OutOfMemory);
+            }
+            Found::Tie(bond) => tied = writer::write(world, |state| state.bind(bond)).then_some(bond.to),
+        }
     }
 }
 
@@ -87,6 +96,7 @@ fn look(
     place: Where,
     reference: &Reference<'_>,
     caller: usize,
+    tied: Option<ObjectIndex>,
 ) -> Result<Found, Failure> {
     let from = snapshot.object_at(caller);
     let (asked, definition) = match place {
@@ -104,9 +114,9 @@ fn look(
         }
     };
     let Some(definition) = definition else { return Err(undefined(world, snapshot, asked, reference)) };
-    if !matches!(place, Where::Handle(_)) && definition.index != asked {
-        // The caller keeps the address, and nobody will tell when it is done with it.
-        pins::keep(snapshot.handle(definition.index));
+    let to = definition.index;
+    if !matches!(place, Where::Handle(_)) && tied != Some(to) && needs_bond(snapshot, asked, to) {
+        return Ok(Found::Tie(Bond { from: asked, to }));
     }
     if definition.object.is_system
         && let Some(address) = world.process.substitutes.address(reference.name, reference.hash)

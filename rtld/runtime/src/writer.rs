@@ -81,16 +81,19 @@ impl State {
         tls: TlsPlan,
         search: Search<'static>,
         global: Vec<ObjectIndex>,
-    ) -> State {
+    ) -> Result<State, OutOfMemory> {
+        // The program is open from the start.
+        let mut opened = Vec::new();
+        try_push(&mut opened, Opened { root: ObjectIndex(0), count: 1, deep: false })?;
         let first_later = ObjectIndex(objects.bound() as u32);
         let adds = objects.table().count() as u64;
-        State {
+        Ok(State {
             objects,
             handles,
             tls,
             search,
             global,
-            opened: Vec::new(),
+            opened,
             bonds: Vec::new(),
             initialised: Vec::new(),
             first_later,
@@ -98,7 +101,7 @@ impl State {
             subs: 0,
             unloading: false,
             retired: Vec::new(),
-        }
+        })
     }
 
     /// What readers are to see.
@@ -106,7 +109,7 @@ impl State {
         let table = self.objects.table();
         let mut closures = Vec::new();
         let mut deep = Vec::new();
-        for opened in &self.opened {
+        for opened in self.opened.iter().filter(|opened| opened.root.position() != 0) {
             let members = self.objects.closure(opened.root)?;
             let scope = Scope::new(table, members.iter().copied())?;
             try_push(&mut closures, Closure { root: opened.root, members, scope })?;
@@ -157,6 +160,17 @@ impl State {
             count += 1;
         }
         count
+    }
+
+    /// Notes that one object leads to another, which must stay as long; false if one of them is gone.
+    pub fn bind(&mut self, bond: Bond) -> bool {
+        if self.objects.get(bond.from).is_none() || self.objects.get(bond.to).is_none() {
+            return false;
+        }
+        if bond.from < self.first_later {
+            return pins::keep(self.handle(bond.to));
+        }
+        self.bonds.contains(&bond) || try_push(&mut self.bonds, bond).is_ok() || pins::keep(self.handle(bond.to))
     }
 
     /// Publishes the state; what it replaces is freed when nobody reads it.
