@@ -21,6 +21,7 @@ mod suite_init_order;
 mod suite_lazy;
 mod suite_mapping;
 mod suite_memory;
+mod suite_nss;
 mod suite_programs;
 mod suite_relocations;
 mod suite_runner;
@@ -163,5 +164,10 @@ pub const SUITES: &[Suite] = &[
         name: "cpython",
         summary: "CPython's own tests, each as under ld-linux",
         run: suite_cpython::run,
+    },
+    Suite {
+        name: "nss",
+        summary: "NSS makes keys and certificates and shakes hands",
+        run: suite_nss::run,
     },
 ];

@@ -174,7 +174,8 @@ impl<'a> Place<'a> {
         let mut difference = ours.difference(reference);
         let (mut ours, mut reference) = (ours.clone(), reference.clone());
         if let Some(first) = difference {
-            report.note(format!("{name} differed once, run again alone: {first}"));
+            let first: Vec<&str> = first.lines().take(5).collect();
+            report.note(format!("{name} differed once, run again alone: {}", first.join("; ")));
             let again = |world| self.run(name, world, "again").map_err(|error| format!("{error:#}"));
             (reference, ours) = (again(World::Reference)?, again(World::Ours)?);
             difference = ours.difference(&reference);
