@@ -34,12 +34,8 @@ impl Dtv {
     /// Makes a vector in `memory`, with as many elements as it holds, all unallocated.
     pub fn new(memory: Region, generation: usize) -> Result<Dtv, OutsideRegion> {
         let dtv = Dtv { elements: memory };
-        let capacity = (memory.size() / ELEMENT)
-            .checked_sub(2)
-            .ok_or(OutsideRegion {
-                offset: ELEMENT,
-                size: memory.size(),
-            })?;
+        let capacity =
+            (memory.size() / ELEMENT).checked_sub(2).ok_or(OutsideRegion { offset: ELEMENT, size: memory.size() })?;
         memory.write_usize(0, capacity)?;
         memory.write_usize(8, 0)?;
         dtv.set_generation(generation)?;
@@ -87,17 +83,11 @@ impl Dtv {
 
     /// Offset of a module's element; modules count from 1.
     fn element(self, module: usize) -> Result<usize, OutsideRegion> {
-        let outside = OutsideRegion {
-            offset: module,
-            size: self.elements.size(),
-        };
+        let outside = OutsideRegion { offset: module, size: self.elements.size() };
         if module == 0 {
             return Err(outside);
         }
-        module
-            .checked_add(1)
-            .and_then(|index| index.checked_mul(ELEMENT))
-            .ok_or(outside)
+        module.checked_add(1).and_then(|index| index.checked_mul(ELEMENT)).ok_or(outside)
     }
 
     /// Address of the module's block, or [`UNALLOCATED`].
@@ -121,12 +111,7 @@ mod tests {
     fn the_layout_is_glibcs() {
         let mut memory = [[7u64; 2]; 6];
         // SAFETY: the array is ours and not touched otherwise while the region is used.
-        let region = unsafe {
-            Region::new(
-                (&raw mut memory).expose_provenance(),
-                Dtv::size_for(4).unwrap(),
-            )
-        };
+        let region = unsafe { Region::new((&raw mut memory).expose_provenance(), Dtv::size_for(4).unwrap()) };
         let dtv = Dtv::new(region, 3).unwrap();
         dtv.set(2, 0x1000).unwrap();
         assert_eq!(dtv.address(), region.address(16));
@@ -135,26 +120,11 @@ mod tests {
         // SAFETY: made just now.
         let again = unsafe { Dtv::at(dtv.address()) }.unwrap();
         assert_eq!(
-            (
-                again.capacity(),
-                again.generation(),
-                again.get(2),
-                again.get(4)
-            ),
+            (again.capacity(), again.generation(), again.get(2), again.get(4)),
             (4, Ok(3), Ok(0x1000), Ok(UNALLOCATED))
         );
         let unallocated = [u64::MAX, 0];
-        assert_eq!(
-            memory,
-            [
-                [4, 0],
-                [3, 0],
-                unallocated,
-                [0x1000, 0],
-                unallocated,
-                unallocated
-            ]
-        );
+        assert_eq!(memory, [[4, 0], [3, 0], unallocated, [0x1000, 0], unallocated, unallocated]);
     }
 
     #[test]

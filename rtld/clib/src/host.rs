@@ -114,13 +114,8 @@ extern "C" fn lock_without_threads(_lock: usize) -> i32 {
 }
 
 /// Whatever glibc calls these functions, the vDSO names them so. In the order of `_rtld_global_ro`.
-const VDSO_FUNCTIONS: [&[u8]; VDSO_FUNCTION_COUNT] = [
-    b"__vdso_clock_gettime",
-    b"__vdso_gettimeofday",
-    b"__vdso_time",
-    b"__vdso_getcpu",
-    b"__vdso_clock_getres",
-];
+const VDSO_FUNCTIONS: [&[u8]; VDSO_FUNCTION_COUNT] =
+    [b"__vdso_clock_gettime", b"__vdso_gettimeofday", b"__vdso_time", b"__vdso_getcpu", b"__vdso_clock_getres"];
 const VDSO_GETRANDOM: &[u8] = b"__vdso_getrandom";
 
 impl Glibc {
@@ -162,10 +157,7 @@ impl Glibc {
         global.write_usize(offsets.namespace_count, 1)?;
         global.write_usize(offsets.all_directories, facts.empty_directory)?;
         self.set_stack_permissions(facts.stack_flags)?;
-        for head in [offsets.stack_used, offsets.stack_user, offsets.stack_cache]
-            .into_iter()
-            .flatten()
-        {
+        for head in [offsets.stack_used, offsets.stack_user, offsets.stack_cache].into_iter().flatten() {
             let address = global.address(head);
             global.write_usize(head, address)?;
             global.write_usize(head + 8, address)?;
@@ -215,39 +207,27 @@ impl Glibc {
         self.global.write_usize(namespace::LOADED, main_map)?;
         self.global.write_u32(namespace::LOADED_COUNT, count)?;
         let search_list = main_map.wrapping_add(self.offsets.link_map.search_list);
-        self.global
-            .write_usize(namespace::MAIN_SEARCH_LIST, search_list)
+        self.global.write_usize(namespace::MAIN_SEARCH_LIST, search_list)
     }
 
     /// Stores the permissions that new threads' stacks get (PF_*); again when an object wants executable stacks.
     pub fn set_stack_permissions(&self, flags: u32) -> Result<(), OutsideRegion> {
         match self.offsets.global.stack_permissions {
             StackPermissions::SegmentFlags(offset) => self.global.write_u32(offset, flags),
-            StackPermissions::ProtectionFlags(offset) => {
-                self.global.write_u32(offset, protection(flags))
-            }
+            StackPermissions::ProtectionFlags(offset) => self.global.write_u32(offset, protection(flags)),
         }
     }
 
     /// Stores the vDSO: its functions, its `LinkMap` and its ELF header.
-    pub fn publish_vdso(
-        &self,
-        vdso: &Library<'_>,
-        map: usize,
-        header: usize,
-    ) -> Result<(), OutsideRegion> {
+    pub fn publish_vdso(&self, vdso: &Library<'_>, map: usize, header: usize) -> Result<(), OutsideRegion> {
         let offsets = &self.offsets.read_only;
         self.read_only.write_usize(offsets.vdso_header, header)?;
         self.read_only.write_usize(offsets.vdso_map, map)?;
         for (index, name) in VDSO_FUNCTIONS.iter().enumerate() {
-            self.read_only.write_usize(
-                offsets.vdso_functions + 8 * index,
-                vdso.address(name).unwrap_or(0),
-            )?;
+            self.read_only.write_usize(offsets.vdso_functions + 8 * index, vdso.address(name).unwrap_or(0))?;
         }
         if let Some(offset) = offsets.vdso_getrandom {
-            self.read_only
-                .write_usize(offset, vdso.address(VDSO_GETRANDOM).unwrap_or(0))?;
+            self.read_only.write_usize(offset, vdso.address(VDSO_GETRANDOM).unwrap_or(0))?;
         }
         Ok(())
     }
@@ -270,8 +250,7 @@ impl Glibc {
             read_only.write_usize(offset, function)?;
         }
         if let Some(offset) = self.offsets.global.init_static_tls {
-            self.global
-                .write_usize(offset, callbacks.initialise_static_tls)?;
+            self.global.write_usize(offset, callbacks.initialise_static_tls)?;
         }
         Ok(())
     }
@@ -279,16 +258,11 @@ impl Glibc {
     /// Stores the TLS modules; again after each change of them.
     pub fn publish_tls(&self, facts: &TlsFacts) -> Result<(), OutsideRegion> {
         let offsets = &self.offsets.global;
-        self.global
-            .write_usize(offsets.tls_slotinfo, facts.slotinfo)?;
-        self.global
-            .write_usize(offsets.tls_max_module, facts.max_module)?;
-        self.global
-            .write_usize(offsets.tls_static_count, facts.static_count)?;
-        self.global
-            .write_usize(offsets.initial_dtv, facts.initial_dtv)?;
-        self.global
-            .write_usize(offsets.tls_generation, facts.generation)
+        self.global.write_usize(offsets.tls_slotinfo, facts.slotinfo)?;
+        self.global.write_usize(offsets.tls_max_module, facts.max_module)?;
+        self.global.write_usize(offsets.tls_static_count, facts.static_count)?;
+        self.global.write_usize(offsets.initial_dtv, facts.initial_dtv)?;
+        self.global.write_usize(offsets.tls_generation, facts.generation)
     }
 
     /// Lets libc.so.6 set up its thread-local variables and its defaults for threads, before any constructor runs.
@@ -301,8 +275,7 @@ impl Glibc {
         };
         let pointer = core::ptr::with_exposed_provenance::<()>(address);
         // SAFETY: `void __libc_early_init (_Bool initial)`, found by that name in libc.so.6.
-        let function =
-            unsafe { core::mem::transmute::<*const (), unsafe extern "C" fn(bool)>(pointer) };
+        let function = unsafe { core::mem::transmute::<*const (), unsafe extern "C" fn(bool)>(pointer) };
         // SAFETY: the caller's promise is what the function needs.
         unsafe { function(true) }
     }

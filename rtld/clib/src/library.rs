@@ -22,8 +22,7 @@ impl<'a> Library<'a> {
     pub fn symbol(&self, name: &[u8]) -> Option<Sym> {
         let definition = |index: u32| {
             let symbol = self.dynamic.symbols.get(index)?;
-            (!symbol.is_undefined() && self.dynamic.strings.equals(symbol.st_name, name))
-                .then_some(symbol)
+            (!symbol.is_undefined() && self.dynamic.strings.equals(symbol.st_name, name)).then_some(symbol)
         };
         match &self.dynamic.hash {
             Hash::Gnu(table) => {
@@ -55,9 +54,11 @@ impl<'a> Library<'a> {
     /// The word at `vaddr` as linked at base 0. Only right before the object's relocations are applied: a RELATIVE relocation
     /// keeps the value in its addend, a RELR one in the word itself.
     pub fn link_time_word(&self, vaddr: u64) -> Option<u64> {
-        let relative = self.dynamic.relocations.iter().find(|record| {
-            record.r_offset == vaddr && relocation::kind(record) == relocation::R_X86_64_RELATIVE
-        });
+        let relative = self
+            .dynamic
+            .relocations
+            .iter()
+            .find(|record| record.r_offset == vaddr && relocation::kind(record) == relocation::R_X86_64_RELATIVE);
         match relative {
             Some(record) => Some(record.r_addend as u64),
             None => self.read(vaddr),

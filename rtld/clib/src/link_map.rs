@@ -5,7 +5,8 @@
 
 use core::ptr::null_mut;
 
-use rtld_elf::{Dyn, Table};
+use rtld_elf::tag::DT_GNU_HASH;
+use rtld_elf::{Dyn, GnuHash, Table};
 
 use crate::offsets::{LinkMapOffsets, Offsets};
 use crate::region::OutsideRegion;
@@ -63,6 +64,8 @@ pub struct ObjectFacts<'a> {
     pub entry: usize,
     /// The entries of the dynamic section in memory.
     pub dynamic: Table<'a, Dyn>,
+    /// Its DT_GNU_HASH, if that is the table it is looked up by.
+    pub gnu_hash: Option<GnuHash<'a>>,
     /// TLS module id, 0 for none.
     pub tls_module: usize,
     /// Distance of its TLS block below the thread pointer, 0 for none.
@@ -101,11 +104,7 @@ impl LinkMap {
     }
 
     /// Fills in glibc's part. `name` must be set already. May be called again when facts have changed.
-    pub fn fill(
-        &mut self,
-        offsets: &Offsets,
-        facts: &ObjectFacts<'_>,
-    ) -> Result<(), OutsideRegion> {
+    pub fn fill(&mut self, offsets: &Offsets, facts: &ObjectFacts<'_>) -> Result<(), OutsideRegion> {
         let map = &offsets.link_map;
         let here = (&raw const *self).expose_provenance();
         let name = self.name.expose_provenance();
@@ -118,12 +117,10 @@ impl LinkMap {
         self.fill_dynamic(map, facts.dynamic)?;
         self.set(map.program_headers, facts.program_headers)?;
         self.set(map.program_headers + 8, facts.entry)?;
-        self.set(
-            map.program_headers + 16,
-            usize::from(facts.program_header_count),
-        )?;
+        self.set(map.program_headers + 16, usize::from(facts.program_header_count))?;
         self.set(map.map_start, facts.map_start)?;
         self.set(map.map_start + 8, facts.map_end)?;
+        self.fill_gnu_hash(map, facts)?;
         if let Some(text_end) = map.text_end {
             self.set(text_end, facts.text_end)?;
         }
@@ -131,14 +128,25 @@ impl LinkMap {
         self.set_tls(offsets, facts.tls_module, facts.tls_offset)
     }
 
-    /// `l_info`: the last entry of each tag that glibc indexes by the tag itself. The tags of DT_GNU_HASH and of versions have
-    /// places behind these; they stay empty, and glibc then takes DT_HASH, or the string table's place, to find the end of the
-    /// symbols.
-    fn fill_dynamic(
-        &mut self,
-        map: &LinkMapOffsets,
-        entries: Table<'_, Dyn>,
-    ) -> Result<(), OutsideRegion> {
+    /// The hash table, for glibc to find the names of addresses.
+    fn fill_gnu_hash(&mut self, map: &LinkMapOffsets, facts: &ObjectFacts<'_>) -> Result<(), OutsideRegion> {
+        let (Some(places), Some(table)) = (&map.gnu_hash, &facts.gnu_hash) else { return Ok(()) };
+        let entry = facts.dynamic.iter().position(|entry| entry.d_tag == DT_GNU_HASH);
+        let Some(entry) = entry else { return Ok(()) };
+        let address = facts.dynamic.as_ptr().expose_provenance().wrapping_add(entry * size_of::<Dyn>());
+        self.set(places.info, address)?;
+        self.set(places.buckets, table.buckets.as_ptr().expose_provenance())?;
+        let before = (table.symbol_offset as usize).wrapping_mul(4);
+        self.set(places.chain_zero, table.chains.as_ptr().expose_provenance().wrapping_sub(before))?;
+        // The upper half of its word; the lower half belongs to another field.
+        let word = self.word(places.bucket_count & !7)?;
+        *word = *word & 0xffff_ffff | (table.buckets.len() as u64) << 32;
+        Ok(())
+    }
+
+    /// `l_info`: the last entry of each tag that glibc indexes by the tag itself. The tags of versions have
+    /// places behind these; they stay empty.
+    fn fill_dynamic(&mut self, map: &LinkMapOffsets, entries: Table<'_, Dyn>) -> Result<(), OutsideRegion> {
         let start = entries.as_ptr().expose_provenance();
         for (index, entry) in entries.iter().enumerate() {
             let Ok(tag) = usize::try_from(entry.d_tag) else {
@@ -148,22 +156,14 @@ impl LinkMap {
                 break;
             }
             if tag < map.info_count {
-                self.set(
-                    map.info + 8 * tag,
-                    start.wrapping_add(index * size_of::<Dyn>()),
-                )?;
+                self.set(map.info + 8 * tag, start.wrapping_add(index * size_of::<Dyn>()))?;
             }
         }
         Ok(())
     }
 
     /// Replaces the list of objects in which this one's symbols are looked for.
-    pub fn set_search_list(
-        &mut self,
-        offsets: &Offsets,
-        list: usize,
-        length: u32,
-    ) -> Result<(), OutsideRegion> {
+    pub fn set_search_list(&mut self, offsets: &Offsets, list: usize, length: u32) -> Result<(), OutsideRegion> {
         let map = &offsets.link_map;
         let here = (&raw const *self).expose_provenance();
         self.set(map.search_list, list)?;
@@ -174,12 +174,7 @@ impl LinkMap {
     }
 
     /// Says which TLS module the object is, and how far below the thread pointer its static block lies (0: nowhere).
-    pub fn set_tls(
-        &mut self,
-        offsets: &Offsets,
-        module: usize,
-        offset: usize,
-    ) -> Result<(), OutsideRegion> {
+    pub fn set_tls(&mut self, offsets: &Offsets, module: usize, offset: usize) -> Result<(), OutsideRegion> {
         self.set(offsets.link_map.tls_module, module)?;
         self.set(offsets.link_map.tls_offset, offset)
     }
@@ -223,6 +218,7 @@ mod tests {
             program_header_count: 9,
             entry: 0x2000,
             dynamic,
+            gnu_hash: None,
             tls_module: 3,
             tls_offset: 64,
             search_list: 0x7777,

@@ -85,9 +85,7 @@ impl StackPermissions {
     /// The offset of the word.
     pub const fn offset(self) -> usize {
         match self {
-            StackPermissions::SegmentFlags(offset) | StackPermissions::ProtectionFlags(offset) => {
-                offset
-            }
+            StackPermissions::SegmentFlags(offset) | StackPermissions::ProtectionFlags(offset) => offset,
         }
     }
 }
@@ -177,6 +175,21 @@ pub struct LinkMapOffsets {
     pub tls_module: usize,
     /// `l_tls_dtor_count`: thread-local destructors that still wait.
     pub tls_destructor_count: usize,
+    /// DT_GNU_HASH as glibc digests it; None where we do not know the places.
+    pub gnu_hash: Option<GnuHashOffsets>,
+}
+
+/// The fields of `struct link_map` by which `backtrace_symbols` finds names in an object without DT_HASH.
+#[derive(Debug)]
+pub struct GnuHashOffsets {
+    /// The element of `l_info` for DT_GNU_HASH.
+    pub info: usize,
+    /// `l_nbuckets`, 4 bytes.
+    pub bucket_count: usize,
+    /// `l_gnu_buckets`.
+    pub buckets: usize,
+    /// `l_gnu_chain_zero`: where the chain of symbol 0 would be.
+    pub chain_zero: usize,
 }
 
 /// `struct pthread`.

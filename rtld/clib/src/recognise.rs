@@ -28,17 +28,11 @@ const ALL_PERMISSIONS: u64 = 7;
 /// # Safety
 /// `loader` is mapped privately for this process, its segments with PF_W can be written (RELRO is not yet applied), nothing
 /// borrows that memory, and its relocations are not yet applied. It stays mapped as long as the result is used.
-pub unsafe fn recognise<'a>(
-    libc: &Library<'a>,
-    loader: &Library<'a>,
-) -> Result<Glibc, Unsupported<'a>> {
+pub unsafe fn recognise<'a>(libc: &Library<'a>, loader: &Library<'a>) -> Result<Glibc, Unsupported<'a>> {
     let newest = newest_definition(libc);
     let mut found = newest.map_or(Found::Nothing, Found::Definition);
     let symbol = |name: &'static str| {
-        loader.symbol(name.as_bytes()).ok_or(Unsupported {
-            found,
-            reason: Reason::NoSymbol(name),
-        })
+        loader.symbol(name.as_bytes()).ok_or(Unsupported { found, reason: Reason::NoSymbol(name) })
     };
     let (global, read_only) = (symbol("_rtld_global")?, symbol("_rtld_global_ro")?);
     let offsets = TABLE
@@ -50,39 +44,20 @@ pub unsafe fn recognise<'a>(
         })
         .ok_or(Unsupported {
             found,
-            reason: Reason::Unknown {
-                global: global.st_size,
-                read_only: read_only.st_size,
-            },
+            reason: Reason::Unknown { global: global.st_size, read_only: read_only.st_size },
         })?;
     found = Found::Release(offsets.name);
-    let check = Check {
-        libc,
-        loader,
-        offsets,
-        global: global.st_value,
-        read_only: read_only.st_value,
-    };
-    check
-        .all()
-        .map_err(|reason| Unsupported { found, reason })?;
+    let check = Check { libc, loader, offsets, global: global.st_value, read_only: read_only.st_value };
+    check.all().map_err(|reason| Unsupported { found, reason })?;
     let region = |symbol: Sym, name: &'static str| {
         if !loader.image.contains(symbol.st_value, symbol.st_size, PF_W) {
-            return Err(Unsupported {
-                found,
-                reason: Reason::Unreachable(name),
-            });
+            return Err(Unsupported { found, reason: Reason::Unreachable(name) });
         }
         let address = loader.base.wrapping_add(symbol.st_value as usize);
         // SAFETY: inside a segment that can be written, and the caller lets us write there.
         Ok(unsafe { Region::new(address, symbol.st_size as usize) })
     };
-    let optional = |name: &'static str| {
-        loader
-            .symbol(name.as_bytes())
-            .map(|symbol| region(symbol, name))
-            .transpose()
-    };
+    let optional = |name: &'static str| loader.symbol(name.as_bytes()).map(|symbol| region(symbol, name)).transpose();
     let symbols = PassiveSymbols {
         argv: optional("_dl_argv")?,
         stack_end: optional("__libc_stack_end")?,
@@ -113,10 +88,7 @@ fn newest_definition(libc: &Library<'_>) -> Option<u16> {
 }
 
 /// Calls `act` with every symbol that `object` leaves to others, by number, until it returns something.
-fn undefined_symbols<T>(
-    object: &Library<'_>,
-    mut act: impl FnMut(u32, Sym) -> Option<T>,
-) -> Option<T> {
+fn undefined_symbols<T>(object: &Library<'_>, mut act: impl FnMut(u32, Sym) -> Option<T>) -> Option<T> {
     // In a table for DT_GNU_HASH the symbols that cannot be found come first.
     let end = match &object.dynamic.hash {
         Hash::Gnu(table) => table.symbol_offset,
@@ -124,11 +96,7 @@ fn undefined_symbols<T>(
     };
     (1..end).find_map(|index| {
         let symbol = object.dynamic.symbols.get(index)?;
-        if symbol.is_undefined() {
-            act(index, symbol)
-        } else {
-            None
-        }
+        if symbol.is_undefined() { act(index, symbol) } else { None }
     })
 }
 
@@ -154,12 +122,8 @@ impl<'a> Check<'_, 'a> {
     /// Every private symbol that libc.so.6 wants of the loader file must be there.
     fn private_imports(&self) -> Result<(), Reason<'a>> {
         let versions = &self.libc.dynamic.versions;
-        let needs = versions
-            .needs()
-            .filter(|need| need.file.starts_with(b"ld-linux"));
-        let private = needs
-            .flat_map(|need| need.versions())
-            .find(|version| version.name == b"GLIBC_PRIVATE");
+        let needs = versions.needs().filter(|need| need.file.starts_with(b"ld-linux"));
+        let private = needs.flat_map(|need| need.versions()).find(|version| version.name == b"GLIBC_PRIVATE");
         let Some(private) = private else {
             return Ok(());
         };
@@ -175,37 +139,24 @@ impl<'a> Check<'_, 'a> {
 
     /// What libc.so.6 tells libthread_db about itself: three u32 for a field (bits, elements, offset), one for a size.
     fn descriptions(&self) -> Result<(), Reason<'a>> {
-        let (global, map, thread) = (
-            &self.offsets.global,
-            &self.offsets.link_map,
-            &self.offsets.thread,
-        );
+        let (global, map, thread) = (&self.offsets.global, &self.offsets.link_map, &self.offsets.thread);
         self.size_description("_thread_db_sizeof_pthread", thread.size)?;
         for (name, expected) in [
             ("_thread_db_pthread_list", Some(thread.list)),
             ("_thread_db_pthread_tid", Some(thread.tid)),
             ("_thread_db_pthread_specific", Some(thread.specific)),
-            (
-                "_thread_db_pthread_report_events",
-                Some(thread.report_events),
-            ),
+            ("_thread_db_pthread_report_events", Some(thread.report_events)),
             ("_thread_db_link_map_l_tls_modid", Some(map.tls_module)),
             ("_thread_db_link_map_l_tls_offset", Some(map.tls_offset)),
             ("_thread_db_rtld_global__dl_stack_used", global.stack_used),
             ("_thread_db_rtld_global__dl_stack_user", global.stack_user),
-            (
-                "_thread_db_rtld_global__dl_tls_dtv_slotinfo_list",
-                Some(global.tls_slotinfo),
-            ),
+            ("_thread_db_rtld_global__dl_tls_dtv_slotinfo_list", Some(global.tls_slotinfo)),
         ] {
             let Some(expected) = expected else { continue };
             let Some(symbol) = self.description(name)? else {
                 continue;
             };
-            let [_, _, found]: [u32; 3] = self
-                .libc
-                .read(symbol.st_value)
-                .ok_or(Reason::Unreachable(name))?;
+            let [_, _, found]: [u32; 3] = self.libc.read(symbol.st_value).ok_or(Reason::Unreachable(name))?;
             same(name, found.into(), expected as u64)?;
         }
         Ok(())
@@ -215,10 +166,7 @@ impl<'a> Check<'_, 'a> {
         let Some(symbol) = self.description(name)? else {
             return Ok(());
         };
-        let found: u32 = self
-            .libc
-            .read(symbol.st_value)
-            .ok_or(Reason::Unreachable(name))?;
+        let found: u32 = self.libc.read(symbol.st_value).ok_or(Reason::Unreachable(name))?;
         same(name, found.into(), expected as u64)
     }
 
@@ -233,18 +181,10 @@ impl<'a> Check<'_, 'a> {
 
     fn global_words(&self) -> Result<(), Reason<'a>> {
         let global = &self.offsets.global;
-        same(
-            "_dl_nns",
-            self.word("_dl_nns", self.global, global.namespace_count)?,
-            1,
-        )?;
+        same("_dl_nns", self.word("_dl_nns", self.global, global.namespace_count)?, 1)?;
         let kind = self.half_word("_dl_load_lock", self.global, global.load_lock + MUTEX_KIND)?;
         same("the kind of _dl_load_lock", kind, RECURSIVE_MUTEX)?;
-        let permissions = self.half_word(
-            "_dl_stack_flags",
-            self.global,
-            global.stack_permissions.offset(),
-        )?;
+        let permissions = self.half_word("_dl_stack_flags", self.global, global.stack_permissions.offset())?;
         same("_dl_stack_flags", permissions, ALL_PERMISSIONS)?;
         for (name, offset) in [
             ("_dl_stack_used", global.stack_used),
@@ -257,11 +197,7 @@ impl<'a> Check<'_, 'a> {
             }
         }
         self.zero("_dl_tls_max_dtv_idx", self.global, global.tls_max_module)?;
-        self.zero(
-            "_dl_tls_dtv_slotinfo_list",
-            self.global,
-            global.tls_slotinfo,
-        )?;
+        self.zero("_dl_tls_dtv_slotinfo_list", self.global, global.tls_slotinfo)?;
         self.zero("_dl_all_dirs", self.global, global.all_directories)
     }
 
@@ -269,19 +205,11 @@ impl<'a> Check<'_, 'a> {
         let read_only = &self.offsets.read_only;
         let page_size = self.word("_dl_pagesize", self.read_only, read_only.page_size)?;
         same("_dl_pagesize", page_size, 4096)?;
-        self.zero(
-            "_dl_init_all_dirs",
-            self.read_only,
-            read_only.initial_directories,
-        )?;
+        self.zero("_dl_init_all_dirs", self.read_only, read_only.initial_directories)?;
         self.zero("_dl_sysinfo_dso", self.read_only, read_only.vdso_header)?;
         self.zero("_dl_sysinfo_map", self.read_only, read_only.vdso_map)?;
         for index in 0..VDSO_FUNCTION_COUNT {
-            self.zero(
-                "a vDSO function",
-                self.read_only,
-                read_only.vdso_functions + 8 * index,
-            )?;
+            self.zero("a vDSO function", self.read_only, read_only.vdso_functions + 8 * index)?;
         }
         if let Some(offset) = read_only.vdso_getrandom {
             self.zero("_dl_vdso_getrandom", self.read_only, offset)?;
@@ -292,10 +220,7 @@ impl<'a> Check<'_, 'a> {
     /// The function pointers that we take over must point to the loader's code, and the one before them to an exported function.
     fn functions(&self) -> Result<(), Reason<'a>> {
         let read_only = &self.offsets.read_only;
-        let mcount = self
-            .loader
-            .symbol(b"_dl_mcount")
-            .ok_or(Reason::NoSymbol("_dl_mcount"))?;
+        let mcount = self.loader.symbol(b"_dl_mcount").ok_or(Reason::NoSymbol("_dl_mcount"))?;
         let found = self.function("_dl_mcount", read_only.mcount)?;
         same("_dl_mcount", found, mcount.st_value)?;
         for (name, offset) in [
@@ -322,27 +247,15 @@ impl<'a> Check<'_, 'a> {
 
     fn function(&self, name: &'static str, offset: usize) -> Result<u64, Reason<'a>> {
         let place = self.read_only.wrapping_add(offset as u64);
-        self.loader
-            .link_time_word(place)
-            .ok_or(Reason::Unreachable(name))
+        self.loader.link_time_word(place).ok_or(Reason::Unreachable(name))
     }
 
     fn word(&self, name: &'static str, structure: u64, offset: usize) -> Result<u64, Reason<'a>> {
-        self.loader
-            .read(structure.wrapping_add(offset as u64))
-            .ok_or(Reason::Unreachable(name))
+        self.loader.read(structure.wrapping_add(offset as u64)).ok_or(Reason::Unreachable(name))
     }
 
-    fn half_word(
-        &self,
-        name: &'static str,
-        structure: u64,
-        offset: usize,
-    ) -> Result<u64, Reason<'a>> {
-        let word: u32 = self
-            .loader
-            .read(structure.wrapping_add(offset as u64))
-            .ok_or(Reason::Unreachable(name))?;
+    fn half_word(&self, name: &'static str, structure: u64, offset: usize) -> Result<u64, Reason<'a>> {
+        let word: u32 = self.loader.read(structure.wrapping_add(offset as u64)).ok_or(Reason::Unreachable(name))?;
         Ok(word.into())
     }
 
@@ -352,13 +265,5 @@ impl<'a> Check<'_, 'a> {
 }
 
 fn same<'a>(name: &'static str, found: u64, expected: u64) -> Result<(), Reason<'a>> {
-    if found == expected {
-        Ok(())
-    } else {
-        Err(Reason::Field {
-            name,
-            found,
-            expected,
-        })
-    }
+    if found == expected { Ok(()) } else { Err(Reason::Field { name, found, expected }) }
 }

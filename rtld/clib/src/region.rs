@@ -23,11 +23,7 @@ pub struct OutsideRegion {
 
 impl fmt::Display for OutsideRegion {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            formatter,
-            "offset {} is outside the C library's structure of {} bytes",
-            self.offset, self.size
-        )
+        write!(formatter, "offset {} is outside the C library's structure of {} bytes", self.offset, self.size)
     }
 }
 
@@ -64,10 +60,7 @@ impl Region {
         let end = offset.checked_add(size_of::<T>());
         match end {
             Some(end) if end <= self.size => Ok(self.base.wrapping_add(offset)),
-            _ => Err(OutsideRegion {
-                offset,
-                size: self.size,
-            }),
+            _ => Err(OutsideRegion { offset, size: self.size }),
         }
     }
 
@@ -130,34 +123,10 @@ mod tests {
         // SAFETY: the array is ours and not touched otherwise while the region is used.
         let region = unsafe { Region::new((&raw mut memory).expose_provenance(), 16) };
         assert_eq!(region.write_u64(8, 0x0102_0304_0506_0708), Ok(()));
-        assert_eq!(
-            region.write_u64(9, 1),
-            Err(OutsideRegion {
-                offset: 9,
-                size: 16
-            })
-        );
-        assert_eq!(
-            region.write_u32(13, 1),
-            Err(OutsideRegion {
-                offset: 13,
-                size: 16
-            })
-        );
-        assert_eq!(
-            region.write_u8(16, 1),
-            Err(OutsideRegion {
-                offset: 16,
-                size: 16
-            })
-        );
-        assert_eq!(
-            region.read_u64(usize::MAX - 3),
-            Err(OutsideRegion {
-                offset: usize::MAX - 3,
-                size: 16
-            })
-        );
+        assert_eq!(region.write_u64(9, 1), Err(OutsideRegion { offset: 9, size: 16 }));
+        assert_eq!(region.write_u32(13, 1), Err(OutsideRegion { offset: 13, size: 16 }));
+        assert_eq!(region.write_u8(16, 1), Err(OutsideRegion { offset: 16, size: 16 }));
+        assert_eq!(region.read_u64(usize::MAX - 3), Err(OutsideRegion { offset: usize::MAX - 3, size: 16 }));
         assert_eq!(region.read_u64(8), Ok(0x0102_0304_0506_0708));
         assert_eq!(region.read_u32(12), Ok(0x0102_0304));
         assert_eq!(region.read_u8(15), Ok(1));

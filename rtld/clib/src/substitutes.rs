@@ -146,9 +146,7 @@ const fn hashes() -> [u32; COUNT] {
     let mut hashes = [0; COUNT];
     let mut left: &mut [u32] = &mut hashes;
     let mut rest = NAMES;
-    while let (Some(((_, name), names)), Some((first, others))) =
-        (rest.split_first(), left.split_first_mut())
-    {
+    while let (Some(((_, name), names)), Some((first, others))) = (rest.split_first(), left.split_first_mut()) {
         *first = gnu_hash(name);
         rest = names;
         left = others;
@@ -158,10 +156,7 @@ const fn hashes() -> [u32; COUNT] {
 
 /// Whether definitions in the object with this soname are glibc's own, and may be substituted.
 pub fn is_system_library(soname: &[u8]) -> bool {
-    matches!(
-        soname,
-        b"libc.so.6" | b"ld-linux-x86-64.so.2" | b"libdl.so.2" | b"libpthread.so.0"
-    )
+    matches!(soname, b"libc.so.6" | b"ld-linux-x86-64.so.2" | b"libdl.so.2" | b"libpthread.so.0")
 }
 
 #[cfg(test)]
@@ -172,10 +167,7 @@ mod tests {
     fn every_name_is_found_and_no_two_share_a_hash() {
         for substitute in Substitute::all() {
             let name = substitute.name();
-            assert_eq!(
-                Substitute::from_name(name, gnu_hash(name)),
-                Some(substitute)
-            );
+            assert_eq!(Substitute::from_name(name, gnu_hash(name)), Some(substitute));
         }
         assert_eq!(Substitute::Open.name(), b"dlopen");
         assert_eq!(Substitute::RendezvousStructure.name(), b"_r_debug");

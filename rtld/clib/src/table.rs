@@ -4,8 +4,8 @@
 //! checks it against everything that the files themselves give away.
 
 use crate::offsets::{
-    GlobalOffsets, LinkMapOffsets, Offsets, ReadOnlyOffsets, RseqPlace, StackOwner,
-    StackPermissions, ThreadOffsets,
+    GlobalOffsets, GnuHashOffsets, LinkMapOffsets, Offsets, ReadOnlyOffsets, RseqPlace, StackOwner, StackPermissions,
+    ThreadOffsets,
 };
 
 /// The supported releases, oldest first.
@@ -72,6 +72,7 @@ pub const TABLE: &[Offsets] = &[
             tls_offset: 1104,
             tls_module: 1112,
             tls_destructor_count: 1120,
+            gnu_hash: None,
         },
         thread: ThreadOffsets {
             size: 2304,
@@ -149,6 +150,7 @@ pub const TABLE: &[Offsets] = &[
             tls_offset: 1112,
             tls_module: 1120,
             tls_destructor_count: 1128,
+            gnu_hash: None,
         },
         thread: ThreadOffsets {
             size: 2496,
@@ -226,6 +228,7 @@ pub const TABLE: &[Offsets] = &[
             tls_offset: 1144,
             tls_module: 1152,
             tls_destructor_count: 1160,
+            gnu_hash: Some(GnuHashOffsets { info: 696, bucket_count: 780, buckets: 800, chain_zero: 808 }),
         },
         thread: ThreadOffsets {
             size: 2368,
@@ -303,6 +306,7 @@ pub const TABLE: &[Offsets] = &[
             tls_offset: 1160,
             tls_module: 1168,
             tls_destructor_count: 1176,
+            gnu_hash: None,
         },
         thread: ThreadOffsets {
             size: 2368,
@@ -380,6 +384,7 @@ pub const TABLE: &[Offsets] = &[
             tls_offset: 1160,
             tls_module: 1168,
             tls_destructor_count: 1176,
+            gnu_hash: None,
         },
         thread: ThreadOffsets {
             size: 2368,
@@ -457,6 +462,7 @@ pub const TABLE: &[Offsets] = &[
             tls_offset: 1160,
             tls_module: 1168,
             tls_destructor_count: 1176,
+            gnu_hash: None,
         },
         thread: ThreadOffsets {
             size: 2368,

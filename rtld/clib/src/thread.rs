@@ -65,11 +65,7 @@ pub struct RseqFacts {
 ///
 /// # Safety
 /// At least 0x38 bytes at `descriptor` are the descriptor of a thread that does not run yet, or the calling thread's.
-pub unsafe fn write_head(
-    descriptor: usize,
-    dtv: usize,
-    random: Option<[u64; 2]>,
-) -> Result<(), OutsideRegion> {
+pub unsafe fn write_head(descriptor: usize, dtv: usize, random: Option<[u64; 2]>) -> Result<(), OutsideRegion> {
     // SAFETY: the caller's promise.
     let block = unsafe { Region::new(descriptor, head::SIZE) };
     block.write_usize(head::SELF, descriptor)?;
@@ -90,15 +86,8 @@ impl Glibc {
         if self.offsets.thread.rseq != RseqPlace::ExtraTls {
             return None;
         }
-        let align = if rseq.align.is_power_of_two() {
-            rseq.align.max(RSEQ_ALIGN)
-        } else {
-            RSEQ_ALIGN
-        };
-        let size = rseq
-            .feature_size
-            .max(RSEQ_SIZE)
-            .checked_next_multiple_of(align)?;
+        let align = if rseq.align.is_power_of_two() { rseq.align.max(RSEQ_ALIGN) } else { RSEQ_ALIGN };
+        let size = rseq.feature_size.max(RSEQ_SIZE).checked_next_multiple_of(align)?;
         Some((size, align))
     }
 
@@ -108,21 +97,14 @@ impl Glibc {
     /// # Safety
     /// `descriptor_size` bytes at `descriptor` (and the block that `extra_tls` asked for) are zeroed memory that lives as long
     /// as the process and is aligned to 64; `publish` was called; this is the only thread.
-    pub unsafe fn prepare_main_thread(
-        &self,
-        descriptor: usize,
-        facts: &ThreadFacts,
-    ) -> Result<(), OutsideRegion> {
+    pub unsafe fn prepare_main_thread(&self, descriptor: usize, facts: &ThreadFacts) -> Result<(), OutsideRegion> {
         let offsets = &self.offsets.thread;
         // SAFETY: the caller's promise.
         unsafe { write_head(descriptor, facts.dtv, facts.random) }?;
         // SAFETY: the caller's promise.
         let block = unsafe { Region::new(descriptor, offsets.size) };
         self.join_stack_list(block)?;
-        block.write_usize(
-            offsets.specific,
-            block.address(offsets.specific_first_block),
-        )?;
+        block.write_usize(offsets.specific, block.address(offsets.specific_first_block))?;
         if let Some(events) = self.symbols.initial_report_events {
             block.write_u8(offsets.report_events, events.read_u8(0)?)?;
         }
@@ -171,11 +153,7 @@ impl Glibc {
             RseqPlace::Descriptor(offset) => (offset as isize, RSEQ_SIZE, RSEQ_USED),
             RseqPlace::ExtraTls => {
                 let used = facts.feature_size.max(RSEQ_USED);
-                (
-                    0isize.wrapping_sub_unsigned(facts.extra_tls),
-                    used.max(RSEQ_SIZE),
-                    used,
-                )
+                (0isize.wrapping_sub_unsigned(facts.extra_tls), used.max(RSEQ_SIZE), used)
             }
         };
         let address = block.address(0).wrapping_add_signed(offset);

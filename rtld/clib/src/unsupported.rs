@@ -76,29 +76,18 @@ impl fmt::Display for Unsupported<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "unsupported C library: found {} (", self.found)?;
         match self.reason {
-            Reason::NoSymbol(name) => {
-                write!(formatter, "no symbol {name} in ld-linux-x86-64.so.2")?
-            }
+            Reason::NoSymbol(name) => write!(formatter, "no symbol {name} in ld-linux-x86-64.so.2")?,
             Reason::Unknown { global, read_only } => {
-                write!(
-                    formatter,
-                    "_rtld_global {global} bytes, _rtld_global_ro {read_only} bytes"
-                )?;
+                write!(formatter, "_rtld_global {global} bytes, _rtld_global_ro {read_only} bytes")?;
             }
             Reason::PrivateImport(name) => {
                 formatter.write_str("libc.so.6 needs ")?;
                 write_name(formatter, name)?;
                 formatter.write_str(", which ld-linux-x86-64.so.2 does not define")?;
             }
-            Reason::Field {
-                name,
-                found,
-                expected,
-            } => write!(formatter, "{name} is {found}, expected {expected}")?,
+            Reason::Field { name, found, expected } => write!(formatter, "{name} is {found}, expected {expected}")?,
             Reason::NotCode(name) => write!(formatter, "{name} does not point to code")?,
-            Reason::Unreachable(name) => {
-                write!(formatter, "{name} is outside the file's segments")?
-            }
+            Reason::Unreachable(name) => write!(formatter, "{name} is outside the file's segments")?,
         }
         formatter.write_str("); supported: glibc ")?;
         for (index, row) in TABLE.iter().enumerate() {

@@ -5,7 +5,7 @@ use crate::exports;
 use crate::host::{Host, outside};
 use core::sync::atomic::Ordering;
 use rtld_clib::{ObjectFacts, TlsFacts};
-use rtld_elf::{Dyn, PF_W, PF_X, Table, segments, tag};
+use rtld_elf::{Dyn, Hash, PF_W, PF_X, Table, segments, tag};
 use rtld_link::error::{Error, Reason};
 use rtld_link::fallible::{try_filled, try_push};
 use rtld_link::object::{Object, ObjectIndex, Role};
@@ -46,6 +46,10 @@ impl rtld_runtime::world::Host for Host {
             program_header_count: object.mapping.headers.len() as u16,
             entry: object.address(object.mapping.entry),
             dynamic: dynamic_entries(object),
+            gnu_hash: object.dynamic.as_ref().and_then(|dynamic| match dynamic.hash {
+                Hash::Gnu(table) => Some(table),
+                _ => None,
+            }),
             tls_module: module,
             tls_offset: offset,
             search_list: (&raw const handle.own_list).expose_provenance(),

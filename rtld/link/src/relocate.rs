@@ -44,6 +44,9 @@ pub struct Entries {
     pub tls_undefined: usize,
 }
 
+/// The size of the only variable that has a substitute: `_r_debug` (struct r_debug of <link.h>).
+const SUBSTITUTE_VARIABLE: usize = 40;
+
 /// What a TLS descriptor of a dynamic module points to. The first two words are what `__tls_get_addr` takes.
 #[repr(C)]
 #[derive(Debug)]
@@ -390,8 +393,10 @@ impl<'s> Pass<'_, 's> {
         if self.object.role != Role::Program {
             return Err(Reason::CopyOutsideProgram { name: Text::new(name)? });
         }
-        let Target::Definition(source) = self.target(number, &own, Purpose::Copy)? else {
-            return Ok(());
+        let source = match self.target(number, &own, Purpose::Copy)? {
+            Target::Definition(source) => source,
+            Target::Substitute(address) => return self.copy_substitute(relocation, &own, address),
+            Target::Nothing => return Ok(()),
         };
         if source.symbol.st_size > own.st_size {
             self.relocator.notes.copy_size(name);
@@ -407,6 +412,17 @@ impl<'s> Pass<'_, 's> {
         // other in a library, so they do not overlap.
         unsafe { to.copy_from_nonoverlapping(from.as_ptr(), copied.size) };
         Ok(try_push(&mut self.later.copies, copied)?)
+    }
+
+    /// The program's own copy of a variable that is ours instead of the C library's: of the same layout.
+    fn copy_substitute(&mut self, relocation: &Rela, own: &Sym, address: usize) -> Result<(), Reason> {
+        let place = self.place(relocation.r_offset, own.st_size as usize, kind::R_X86_64_COPY)?;
+        let to = core::ptr::with_exposed_provenance_mut::<u8>(place.address());
+        let from = core::ptr::with_exposed_provenance::<u8>(address);
+        // SAFETY: the place was checked; the variable has the size that the C library's header gives it, which is the
+        // program's.
+        unsafe { to.copy_from_nonoverlapping(from, (own.st_size as usize).min(SUBSTITUTE_VARIABLE)) };
+        Ok(())
     }
 
     fn thread_local(&mut self, relocation: &Rela, kind: u32) -> Result<(), Reason> {

@@ -83,15 +83,7 @@ impl<'a> Tunables<'a> {
             None => None,
         };
         let layout = RecordLayout::default();
-        let mut list = Tunables {
-            loader: *loader,
-            first,
-            stride,
-            count,
-            texts,
-            layout,
-            memory,
-        };
+        let mut list = Tunables { loader: *loader, first, stride, count, texts, layout, memory };
         list.layout = list.derive()?;
         Some(list)
     }
@@ -128,8 +120,7 @@ impl<'a> Tunables<'a> {
         let stride = self.stride as usize;
         let kind = (0..stride).step_by(8).find(|&offset| {
             word(offset).is_some_and(|kind| kind as u32 == TYPE_SIZE)
-                && [word(offset + 8), word(offset + 16), word(offset + 24)]
-                    == KNOWN_LIMITS.map(Some)
+                && [word(offset + 8), word(offset + 16), word(offset + 24)] == KNOWN_LIMITS.map(Some)
         })?;
         let value = kind + 24;
         let alias = self.derive_alias(value)?;
@@ -175,8 +166,7 @@ impl<'a> Tunable<'a> {
 
     /// The older variable of the environment that sets it.
     pub fn alias(&self) -> Option<&'a [u8]> {
-        self.text(self.list.layout.alias)
-            .filter(|name| !name.is_empty())
+        self.text(self.list.layout.alias).filter(|name| !name.is_empty())
     }
 
     /// Whether the older variable of the environment that sets it has this name.
@@ -186,10 +176,7 @@ impl<'a> Tunable<'a> {
 
     /// The text that the record holds, or points to, at `offset`.
     fn text(&self, offset: u64) -> Option<&'a [u8]> {
-        let inside = self
-            .index
-            .checked_mul(self.list.stride)?
-            .checked_add(offset)?;
+        let inside = self.index.checked_mul(self.list.stride)?.checked_add(offset)?;
         match self.list.texts {
             Some(texts) => texts.get(inside),
             None => self.pointed_text(inside),
@@ -199,9 +186,7 @@ impl<'a> Tunable<'a> {
     fn pointed_text(&self, inside: u64) -> Option<&'a [u8]> {
         let loader = &self.list.loader;
         let place = self.list.first.checked_add(inside)?;
-        let pointer = loader
-            .link_time_word(place)
-            .filter(|&pointer| pointer != 0)?;
+        let pointer = loader.link_time_word(place).filter(|&pointer| pointer != 0)?;
         StringTable::from_table(loader.image.table_to_end(pointer)?).get(0)
     }
 
@@ -210,19 +195,12 @@ impl<'a> Tunable<'a> {
         let Some(texts) = &self.list.texts else {
             return self.text(offset) == Some(text);
         };
-        let inside = self
-            .index
-            .checked_mul(self.list.stride)
-            .and_then(|start| start.checked_add(offset));
-        inside
-            .and_then(|inside| u32::try_from(inside).ok())
-            .is_some_and(|inside| texts.equals(inside, text))
+        let inside = self.index.checked_mul(self.list.stride).and_then(|start| start.checked_add(offset));
+        inside.and_then(|inside| u32::try_from(inside).ok()).is_some_and(|inside| texts.equals(inside, text))
     }
 
     fn place(&self, offset: usize) -> usize {
-        (self.index as usize)
-            .wrapping_mul(self.list.stride as usize)
-            .wrapping_add(offset)
+        (self.index as usize).wrapping_mul(self.list.stride as usize).wrapping_add(offset)
     }
 
     fn word(&self, offset: usize) -> Result<u64, OutsideRegion> {
@@ -245,11 +223,7 @@ impl<'a> Tunable<'a> {
 
     /// Whether it was set by anybody.
     pub fn is_set(&self) -> Result<bool, OutsideRegion> {
-        Ok(self
-            .list
-            .memory
-            .read_u8(self.place(self.list.layout.is_set))?
-            != 0)
+        Ok(self.list.memory.read_u8(self.place(self.list.layout.is_set))? != 0)
     }
 
     /// Its value; for a text, its address.
@@ -265,9 +239,7 @@ impl<'a> Tunable<'a> {
     }
 
     pub(super) fn store_number(&self, number: u64) -> Result<(), OutsideRegion> {
-        self.list
-            .memory
-            .write_u64(self.place(self.list.layout.value), number)?;
+        self.list.memory.write_u64(self.place(self.list.layout.value), number)?;
         self.mark()
     }
 
@@ -275,40 +247,24 @@ impl<'a> Tunable<'a> {
         let value = self.place(self.list.layout.value);
         self.list.memory.write_usize(value, address)?;
         if self.list.layout.value_size == 16 {
-            self.list
-                .memory
-                .write_usize(value.wrapping_add(8), length)?;
+            self.list.memory.write_usize(value.wrapping_add(8), length)?;
         }
         self.mark()
     }
 
     fn mark(&self) -> Result<(), OutsideRegion> {
-        self.list
-            .memory
-            .write_u8(self.place(self.list.layout.is_set), 1)
+        self.list.memory.write_u8(self.place(self.list.layout.is_set), 1)
     }
 }
 
 /// First record, size of a record and number of records, where the records begin with their names.
 fn inline_names(loader: &Library<'_>) -> Option<(u64, u64, u64)> {
-    let starts_here = |vaddr: u64| {
-        loader
-            .read::<u64>(vaddr)
-            .is_some_and(|word| word & PREFIX_MASK == PREFIX_WORD)
-    };
+    let starts_here = |vaddr: u64| loader.read::<u64>(vaddr).is_some_and(|word| word & PREFIX_MASK == PREFIX_WORD);
     for load in segments::loads(loader.image.headers()).filter(|load| load.p_flags & PF_W != 0) {
         let start = load.p_vaddr.checked_next_multiple_of(8)?;
-        let words = loader.image.table::<u64>(
-            start,
-            load.p_vaddr
-                .checked_add(load.p_filesz)?
-                .saturating_sub(start)
-                / 8,
-        )?;
-        let mut hits = words
-            .iter()
-            .enumerate()
-            .filter(|(_, word)| word & PREFIX_MASK == PREFIX_WORD);
+        let words =
+            loader.image.table::<u64>(start, load.p_vaddr.checked_add(load.p_filesz)?.saturating_sub(start) / 8)?;
+        let mut hits = words.iter().enumerate().filter(|(_, word)| word & PREFIX_MASK == PREFIX_WORD);
         let (Some((first, _)), Some((second, _))) = (hits.next(), hits.next()) else {
             continue;
         };
@@ -317,10 +273,7 @@ fn inline_names(loader: &Library<'_>) -> Option<(u64, u64, u64)> {
         let most = load.p_filesz / stride;
         let count = (0..most)
             .take_while(|index| {
-                index
-                    .checked_mul(stride)
-                    .and_then(|offset| first.checked_add(offset))
-                    .is_some_and(starts_here)
+                index.checked_mul(stride).and_then(|offset| first.checked_add(offset)).is_some_and(starts_here)
             })
             .count();
         return Some((first, stride, count as u64));
@@ -336,9 +289,7 @@ fn pointed_names(loader: &Library<'_>) -> Option<(u64, u64, u64)> {
     };
     let (mut first, mut second, mut count) = (u64::MAX, u64::MAX, 0);
     for record in loader.dynamic.relocations.iter() {
-        if relocation::kind(&record) != relocation::R_X86_64_RELATIVE
-            || !points_to_name(record.r_addend as u64)
-        {
+        if relocation::kind(&record) != relocation::R_X86_64_RELATIVE || !points_to_name(record.r_addend as u64) {
             continue;
         }
         count += 1;

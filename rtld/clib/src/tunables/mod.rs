@@ -24,20 +24,14 @@ impl Tunables<'_> {
         environment: impl Iterator<Item = (&'e [u8], &'e [u8])>,
         mut keep: impl FnMut(&[u8]) -> Option<usize>,
     ) -> Result<(), OutsideRegion> {
-        let initials = self
-            .iter()
-            .filter_map(|tunable| tunable.alias()?.first().copied())
-            .fold(0, with_initial);
+        let initials = self.iter().filter_map(|tunable| tunable.alias()?.first().copied()).fold(0, with_initial);
         for (name, value) in environment {
             if name == b"GLIBC_TUNABLES" {
                 self.apply_text(value, &mut keep)?;
                 continue;
             }
             // Most variables have nothing to do with us: their first letter says so.
-            if name
-                .first()
-                .is_none_or(|&first| with_initial(initials, first) != initials)
-            {
+            if name.first().is_none_or(|&first| with_initial(initials, first) != initials) {
                 continue;
             }
             // Of an old variable the first setting counts, and none if GLIBC_TUNABLES set the tunable before.
@@ -52,11 +46,7 @@ impl Tunables<'_> {
     }
 
     /// `name=value:name=value`. Unknown names are left out. Of two settings of one tunable the later one counts.
-    fn apply_text(
-        &self,
-        text: &[u8],
-        keep: &mut impl FnMut(&[u8]) -> Option<usize>,
-    ) -> Result<(), OutsideRegion> {
+    fn apply_text(&self, text: &[u8], keep: &mut impl FnMut(&[u8]) -> Option<usize>) -> Result<(), OutsideRegion> {
         if self.is_strict() && !parse::is_well_formed(text) {
             return Ok(());
         }
@@ -90,16 +80,8 @@ impl Tunables<'_> {
         if self.is_strict() && length != value.len() {
             return Ok(());
         }
-        let number = if self.is_strict() && tunable.is_int()? {
-            i64::from(number as i32) as u64
-        } else {
-            number
-        };
-        if tunable.allows(number)? {
-            tunable.store_number(number)
-        } else {
-            Ok(())
-        }
+        let number = if self.is_strict() && tunable.is_int()? { i64::from(number as i32) as u64 } else { number };
+        if tunable.allows(number)? { tunable.store_number(number) } else { Ok(()) }
     }
 }
 

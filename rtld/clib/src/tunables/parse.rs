@@ -12,13 +12,8 @@ pub fn settings(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> + Clone {
 /// Whether 2.39 and later take the text at all: one that has a part without '=' at its end, or a part with two of them, is
 /// ignored as a whole.
 pub fn is_well_formed(text: &[u8]) -> bool {
-    let ends_with_setting = text
-        .rsplit(|&byte| byte == b':')
-        .next()
-        .is_some_and(|part| part.contains(&b'='));
-    let one_each = text
-        .split(|&byte| byte == b':')
-        .all(|part| part.iter().filter(|&&byte| byte == b'=').count() <= 1);
+    let ends_with_setting = text.rsplit(|&byte| byte == b':').next().is_some_and(|part| part.contains(&b'='));
+    let one_each = text.split(|&byte| byte == b':').all(|part| part.iter().filter(|&&byte| byte == b'=').count() <= 1);
     ends_with_setting && one_each
 }
 
@@ -27,10 +22,7 @@ pub fn is_well_formed(text: &[u8]) -> bool {
 /// As `_dl_strtoul`: blanks, a sign, "0x" for base 16 or "0" for base 8; what is too large is the largest number, and a
 /// minus sign negates modulo 2^64. Releases before 2.39 (not `strict`) take the largest ten numbers for too large.
 pub fn number(text: &[u8], strict: bool) -> (u64, usize) {
-    let blanks = text
-        .iter()
-        .take_while(|&&byte| byte == b' ' || byte == b'\t')
-        .count();
+    let blanks = text.iter().take_while(|&&byte| byte == b' ' || byte == b'\t').count();
     let rest = text.get(blanks..).unwrap_or_default();
     let (negative, rest) = match rest.split_first() {
         Some((b'-', rest)) => (true, rest),
@@ -58,11 +50,7 @@ pub fn number(text: &[u8], strict: bool) -> (u64, usize) {
         value = value * base + digit;
         left = following;
     }
-    let value = if negative {
-        value.wrapping_neg()
-    } else {
-        value
-    };
+    let value = if negative { value.wrapping_neg() } else { value };
     (value, text.len() - left.len())
 }
 

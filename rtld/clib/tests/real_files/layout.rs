@@ -23,14 +23,9 @@ fn ask(file: &str, questions: &[Question]) -> BTreeMap<String, usize> {
             "" => format!("sizeof(struct {structure})"),
             field => format!("&((struct {structure} *)0)->{field}"),
         };
-        command.args([
-            "-ex",
-            &format!("printf \"{structure}.{field} %lu\\n\", (unsigned long){expression}"),
-        ]);
+        command.args(["-ex", &format!("printf \"{structure}.{field} %lu\\n\", (unsigned long){expression}")]);
     }
-    let output = command
-        .output()
-        .unwrap_or_else(|error| panic!("gdb is missing: {error}"));
+    let output = command.output().unwrap_or_else(|error| panic!("gdb is missing: {error}"));
     let text = String::from_utf8(output.stdout).unwrap();
     let answers: BTreeMap<String, usize> = text
         .lines()
@@ -40,10 +35,7 @@ fn ask(file: &str, questions: &[Question]) -> BTreeMap<String, usize> {
         })
         .collect();
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        !answers.is_empty(),
-        "{file}: no debug information; is libc6-dbg installed? gdb says: {errors}"
-    );
+    assert!(!answers.is_empty(), "{file}: no debug information; is libc6-dbg installed? gdb says: {errors}");
     answers
 }
 
@@ -51,28 +43,17 @@ fn compare(file: &str, questions: &[Question]) {
     let answers = ask(file, questions);
     for (structure, field, expected) in questions {
         let name = format!("{structure}.{field}");
-        assert_eq!(
-            answers.get(&name),
-            expected.as_ref(),
-            "{name} (left: debug information, right: table)"
-        );
+        assert_eq!(answers.get(&name), expected.as_ref(), "{name} (left: debug information, right: table)");
     }
 }
 
 fn running() -> &'static Offsets {
-    recognised(&Mapped::new(LIBC), &Mapped::new(LOADER))
-        .unwrap()
-        .offsets()
+    recognised(&Mapped::new(LIBC), &Mapped::new(LOADER)).unwrap().offsets()
 }
 
 #[test]
 fn the_loaders_structures_are_as_the_table_says() {
-    let Offsets {
-        global,
-        read_only,
-        link_map,
-        ..
-    } = running();
+    let Offsets { global, read_only, link_map, .. } = running();
     let (segment, protection) = match global.stack_permissions {
         StackPermissions::SegmentFlags(offset) => (Some(offset), None),
         StackPermissions::ProtectionFlags(offset) => (None, Some(offset)),
@@ -92,126 +73,42 @@ fn the_loaders_structures_are_as_the_table_says() {
             ("rtld_global", "_dl_stack_used", global.stack_used),
             ("rtld_global", "_dl_stack_user", global.stack_user),
             ("rtld_global", "_dl_stack_cache", global.stack_cache),
-            (
-                "rtld_global",
-                "_dl_tls_max_dtv_idx",
-                Some(global.tls_max_module),
-            ),
-            (
-                "rtld_global",
-                "_dl_tls_dtv_slotinfo_list",
-                Some(global.tls_slotinfo),
-            ),
-            (
-                "rtld_global",
-                "_dl_tls_static_nelem",
-                Some(global.tls_static_count),
-            ),
+            ("rtld_global", "_dl_tls_max_dtv_idx", Some(global.tls_max_module)),
+            ("rtld_global", "_dl_tls_dtv_slotinfo_list", Some(global.tls_slotinfo)),
+            ("rtld_global", "_dl_tls_static_nelem", Some(global.tls_static_count)),
             ("rtld_global", "_dl_initial_dtv", Some(global.initial_dtv)),
-            (
-                "rtld_global",
-                "_dl_tls_generation",
-                Some(global.tls_generation),
-            ),
+            ("rtld_global", "_dl_tls_generation", Some(global.tls_generation)),
             ("rtld_global", "_dl_tls_static_size", global.tls_static_size),
-            (
-                "rtld_global",
-                "_dl_tls_static_align",
-                global.tls_static_align,
-            ),
+            ("rtld_global", "_dl_tls_static_align", global.tls_static_align),
             ("rtld_global", "_dl_init_static_tls", global.init_static_tls),
-            (
-                "rtld_global",
-                "_dl_rtld_lock_recursive",
-                global.lock_functions,
-            ),
+            ("rtld_global", "_dl_rtld_lock_recursive", global.lock_functions),
             ("rtld_global_ro", "", Some(read_only.size)),
             ("rtld_global_ro", "_dl_platform", Some(read_only.platform)),
-            (
-                "rtld_global_ro",
-                "_dl_platformlen",
-                Some(read_only.platform + 8),
-            ),
+            ("rtld_global_ro", "_dl_platformlen", Some(read_only.platform + 8)),
             ("rtld_global_ro", "_dl_pagesize", Some(read_only.page_size)),
-            (
-                "rtld_global_ro",
-                "_dl_minsigstacksize",
-                read_only.minimum_signal_stack,
-            ),
+            ("rtld_global_ro", "_dl_minsigstacksize", read_only.minimum_signal_stack),
             ("rtld_global_ro", "_dl_clktck", Some(read_only.clock_ticks)),
             ("rtld_global_ro", "_dl_hwcap", Some(read_only.hwcap)),
             ("rtld_global_ro", "_dl_hwcap2", Some(read_only.hwcap2)),
             ("rtld_global_ro", "_dl_auxv", Some(read_only.auxv)),
-            (
-                "rtld_global_ro",
-                "_dl_tls_static_size",
-                read_only.tls_static_size,
-            ),
-            (
-                "rtld_global_ro",
-                "_dl_tls_static_align",
-                read_only.tls_static_align,
-            ),
-            (
-                "rtld_global_ro",
-                "_dl_init_all_dirs",
-                Some(read_only.initial_directories),
-            ),
-            (
-                "rtld_global_ro",
-                "_dl_sysinfo_dso",
-                Some(read_only.vdso_header),
-            ),
-            (
-                "rtld_global_ro",
-                "_dl_sysinfo_map",
-                Some(read_only.vdso_map),
-            ),
-            (
-                "rtld_global_ro",
-                "_dl_vdso_clock_gettime64",
-                Some(read_only.vdso_functions),
-            ),
-            (
-                "rtld_global_ro",
-                "_dl_vdso_gettimeofday",
-                Some(read_only.vdso_functions + 8),
-            ),
-            (
-                "rtld_global_ro",
-                "_dl_vdso_time",
-                Some(read_only.vdso_functions + 16),
-            ),
-            (
-                "rtld_global_ro",
-                "_dl_vdso_getcpu",
-                Some(read_only.vdso_functions + 24),
-            ),
-            (
-                "rtld_global_ro",
-                "_dl_vdso_clock_getres_time64",
-                Some(read_only.vdso_functions + 32),
-            ),
-            (
-                "rtld_global_ro",
-                "_dl_vdso_getrandom",
-                read_only.vdso_getrandom,
-            ),
+            ("rtld_global_ro", "_dl_tls_static_size", read_only.tls_static_size),
+            ("rtld_global_ro", "_dl_tls_static_align", read_only.tls_static_align),
+            ("rtld_global_ro", "_dl_init_all_dirs", Some(read_only.initial_directories)),
+            ("rtld_global_ro", "_dl_sysinfo_dso", Some(read_only.vdso_header)),
+            ("rtld_global_ro", "_dl_sysinfo_map", Some(read_only.vdso_map)),
+            ("rtld_global_ro", "_dl_vdso_clock_gettime64", Some(read_only.vdso_functions)),
+            ("rtld_global_ro", "_dl_vdso_gettimeofday", Some(read_only.vdso_functions + 8)),
+            ("rtld_global_ro", "_dl_vdso_time", Some(read_only.vdso_functions + 16)),
+            ("rtld_global_ro", "_dl_vdso_getcpu", Some(read_only.vdso_functions + 24)),
+            ("rtld_global_ro", "_dl_vdso_clock_getres_time64", Some(read_only.vdso_functions + 32)),
+            ("rtld_global_ro", "_dl_vdso_getrandom", read_only.vdso_getrandom),
             ("rtld_global_ro", "_dl_mcount", Some(read_only.mcount)),
-            (
-                "rtld_global_ro",
-                "_dl_lookup_symbol_x",
-                Some(read_only.lookup_symbol),
-            ),
+            ("rtld_global_ro", "_dl_lookup_symbol_x", Some(read_only.lookup_symbol)),
             ("rtld_global_ro", "_dl_open", Some(read_only.open)),
             ("rtld_global_ro", "_dl_close", Some(read_only.close)),
             ("rtld_global_ro", "_dl_catch_error", read_only.catch_error),
             ("rtld_global_ro", "_dl_error_free", read_only.error_free),
-            (
-                "rtld_global_ro",
-                "_dl_tls_get_addr_soft",
-                Some(read_only.tls_get_addr_soft),
-            ),
+            ("rtld_global_ro", "_dl_tls_get_addr_soft", Some(read_only.tls_get_addr_soft)),
             ("rtld_global_ro", "_dl_find_object", read_only.find_object),
             ("link_map", "", Some(link_map.size)),
             ("link_map", "l_addr", Some(0)),
@@ -233,11 +130,7 @@ fn the_loaders_structures_are_as_the_table_says() {
             ("link_map", "l_local_scope", Some(link_map.local_scope)),
             ("link_map", "l_tls_offset", Some(link_map.tls_offset)),
             ("link_map", "l_tls_modid", Some(link_map.tls_module)),
-            (
-                "link_map",
-                "l_tls_dtor_count",
-                Some(link_map.tls_destructor_count),
-            ),
+            ("link_map", "l_tls_dtor_count", Some(link_map.tls_destructor_count)),
         ],
     );
 }
@@ -266,11 +159,7 @@ fn the_thread_descriptor_is_as_the_table_says() {
             ("pthread", "tid", Some(thread.tid)),
             ("pthread", "robust_prev", Some(thread.robust_previous)),
             ("pthread", "robust_head", Some(thread.robust_head)),
-            (
-                "pthread",
-                "specific_1stblock",
-                Some(thread.specific_first_block),
-            ),
+            ("pthread", "specific_1stblock", Some(thread.specific_first_block)),
             ("pthread", "specific", Some(thread.specific)),
             ("pthread", "report_events", Some(thread.report_events)),
             ("pthread", "user_stack", flag),

@@ -22,8 +22,7 @@ pub struct Mapped {
 impl Mapped {
     pub fn new(path: impl AsRef<Path>) -> Mapped {
         let path = path.as_ref();
-        let file = std::fs::read(path)
-            .unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
+        let file = std::fs::read(path).unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
         let file: &'static [u8] = file.leak();
         let size = Some(file.len() as u64);
         let prefix = header::check(&file[..64], size).unwrap();
@@ -43,30 +42,19 @@ impl Mapped {
         }
         // SAFETY: all segments lie in the memory that was allocated for them and is never freed.
         let image = unsafe { Image::loaded(bias, headers) };
-        Mapped {
-            base: bias.expose_provenance(),
-            image,
-            layout,
-        }
+        Mapped { base: bias.expose_provenance(), image, layout }
     }
 
     /// The object as it is in memory now.
     pub fn library(&self) -> Library<'static> {
         let dynamic = Dynamic::digest(&self.image, self.layout.dynamic.unwrap()).unwrap();
-        Library {
-            base: self.base,
-            image: self.image,
-            dynamic: Box::leak(Box::new(dynamic)),
-        }
+        Library { base: self.base, image: self.image, dynamic: Box::leak(Box::new(dynamic)) }
     }
 
     /// Overwrites bytes at a virtual address.
     pub fn write(&self, vaddr: u64, bytes: &[u8]) {
-        self.image
-            .bytes(vaddr, bytes.len() as u64)
-            .expect("inside a segment");
-        let place =
-            std::ptr::with_exposed_provenance_mut::<u8>(self.base.wrapping_add(vaddr as usize));
+        self.image.bytes(vaddr, bytes.len() as u64).expect("inside a segment");
+        let place = std::ptr::with_exposed_provenance_mut::<u8>(self.base.wrapping_add(vaddr as usize));
         // SAFETY: inside a segment of memory that is ours and can be written.
         unsafe { place.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     }
@@ -74,41 +62,23 @@ impl Mapped {
     /// The words of a variable, by its name.
     pub fn words(&self, name: &str) -> Vec<u64> {
         let symbol = self.symbol(name);
-        self.image
-            .table::<u64>(symbol.st_value, symbol.st_size / 8)
-            .unwrap()
-            .iter()
-            .collect()
+        self.image.table::<u64>(symbol.st_value, symbol.st_size / 8).unwrap().iter().collect()
     }
 
     /// The definition of a name.
     pub fn symbol(&self, name: &str) -> Sym {
-        self.library()
-            .symbol(name.as_bytes())
-            .unwrap_or_else(|| panic!("no symbol {name}"))
+        self.library().symbol(name.as_bytes()).unwrap_or_else(|| panic!("no symbol {name}"))
     }
 
     /// Changes the size that the symbol table gives for a name.
     pub fn set_size(&self, name: &str, size: u64) {
         let library = self.library();
         let symbols = library.dynamic.symbols.records();
-        let is_name = |symbol: Sym| {
-            library
-                .dynamic
-                .strings
-                .equals(symbol.st_name, name.as_bytes())
-        };
+        let is_name = |symbol: Sym| library.dynamic.strings.equals(symbol.st_name, name.as_bytes());
         let count = library.dynamic.hash.symbol_count() as usize;
-        let index = symbols
-            .iter()
-            .take(count)
-            .position(is_name)
-            .unwrap_or_else(|| panic!("no symbol {name}"));
+        let index = symbols.iter().take(count).position(is_name).unwrap_or_else(|| panic!("no symbol {name}"));
         let entry = symbols.as_ptr().addr() + index * size_of::<Sym>();
         // st_size is the last of the record's fields.
-        self.write(
-            (entry + size_of::<Sym>() - 8 - self.base) as u64,
-            &size.to_le_bytes(),
-        );
+        self.write((entry + size_of::<Sym>() - 8 - self.base) as u64, &size.to_le_bytes());
     }
 }

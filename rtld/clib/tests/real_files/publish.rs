@@ -14,20 +14,13 @@ fn changes(loader: &Mapped, name: &str, act: impl FnOnce()) -> BTreeMap<usize, u
     let before = loader.words(name);
     act();
     let pairs = before.into_iter().zip(loader.words(name)).enumerate();
-    pairs
-        .filter(|(_, (before, after))| before != after)
-        .map(|(index, (_, after))| (8 * index, after))
-        .collect()
+    pairs.filter(|(_, (before, after))| before != after).map(|(index, (_, after))| (8 * index, after)).collect()
 }
 
 fn glibc_2_36() -> (Mapped, Glibc) {
     let loader = Mapped::new(LOADER);
     let glibc = recognised(&Mapped::new(LIBC), &loader).unwrap();
-    assert_eq!(
-        glibc.name(),
-        "2.36",
-        "the offsets in this test are those of glibc 2.36"
-    );
+    assert_eq!(glibc.name(), "2.36", "the offsets in this test are those of glibc 2.36");
     (loader, glibc)
 }
 
@@ -89,22 +82,15 @@ fn the_process_is_published() {
     assert_eq!(read_only, expected);
     assert_eq!(loader.words("_dl_argv"), [0x7000_0008]);
     assert_eq!(loader.words("__libc_stack_end"), [0x7000_0000]);
-    let secure: Option<u32> = loader
-        .image
-        .read(loader.symbol("__libc_enable_secure").st_value);
+    let secure: Option<u32> = loader.image.read(loader.symbol("__libc_enable_secure").st_value);
     assert_eq!(secure, Some(1));
 }
 
 #[test]
 fn what_the_kernel_did_not_say_keeps_glibcs_value() {
     let (loader, glibc) = glibc_2_36();
-    let facts = ProcessFacts {
-        platform: None,
-        ..FACTS
-    };
-    let read_only = changes(&loader, "_rtld_global_ro", || {
-        glibc.publish(&facts).unwrap()
-    });
+    let facts = ProcessFacts { platform: None, ..FACTS };
+    let read_only = changes(&loader, "_rtld_global_ro", || glibc.publish(&facts).unwrap());
     for offset in [8, 16] {
         assert!(!read_only.contains_key(&offset), "offset {offset}");
     }
@@ -123,47 +109,19 @@ fn the_callbacks_are_published() {
         error_free: None,
         initialise_static_tls: 8,
     };
-    let changed = changes(&loader, "_rtld_global_ro", || {
-        glibc.publish_callbacks(&callbacks).unwrap()
-    });
-    assert_eq!(
-        changed,
-        BTreeMap::from([(808, 1), (816, 2), (824, 3), (848, 4), (864, 5)])
-    );
-    let callbacks = Callbacks {
-        catch_error: Some(6),
-        error_free: Some(7),
-        ..callbacks
-    };
-    let changed = changes(&loader, "_rtld_global_ro", || {
-        glibc.publish_callbacks(&callbacks).unwrap()
-    });
+    let changed = changes(&loader, "_rtld_global_ro", || glibc.publish_callbacks(&callbacks).unwrap());
+    assert_eq!(changed, BTreeMap::from([(808, 1), (816, 2), (824, 3), (848, 4), (864, 5)]));
+    let callbacks = Callbacks { catch_error: Some(6), error_free: Some(7), ..callbacks };
+    let changed = changes(&loader, "_rtld_global_ro", || glibc.publish_callbacks(&callbacks).unwrap());
     assert_eq!(changed, BTreeMap::from([(832, 6), (840, 7)]));
 }
 
 #[test]
 fn the_tls_modules_are_published() {
     let (loader, glibc) = glibc_2_36();
-    let facts = TlsFacts {
-        slotinfo: 0x1000,
-        max_module: 4,
-        static_count: 3,
-        generation: 1,
-        initial_dtv: 0x2000,
-    };
-    let changed = changes(&loader, "_rtld_global", || {
-        glibc.publish_tls(&facts).unwrap()
-    });
-    assert_eq!(
-        changed,
-        BTreeMap::from([
-            (4200, 4),
-            (4208, 0x1000),
-            (4216, 3),
-            (4240, 0x2000),
-            (4248, 1)
-        ])
-    );
+    let facts = TlsFacts { slotinfo: 0x1000, max_module: 4, static_count: 3, generation: 1, initial_dtv: 0x2000 };
+    let changed = changes(&loader, "_rtld_global", || glibc.publish_tls(&facts).unwrap());
+    assert_eq!(changed, BTreeMap::from([(4200, 4), (4208, 0x1000), (4216, 3), (4240, 0x2000), (4248, 1)]));
 }
 
 #[test]
@@ -172,9 +130,7 @@ fn the_vdso_is_published() {
     // Any library serves that defines the names: the running process's vDSO.
     let header = vdso_header();
     let vdso = running_vdso(header);
-    let changed = changes(&loader, "_rtld_global_ro", || {
-        glibc.publish_vdso(&vdso, 0x3000, header).unwrap()
-    });
+    let changed = changes(&loader, "_rtld_global_ro", || glibc.publish_vdso(&vdso, 0x3000, header).unwrap());
     let function = |name: &str| vdso.address(name.as_bytes()).unwrap() as u64;
     let expected = BTreeMap::from([
         (720, header as u64),
@@ -191,14 +147,8 @@ fn the_vdso_is_published() {
 fn vdso_header() -> usize {
     // AT_SYSINFO_EHDR
     let address = std::fs::read("/proc/self/auxv").unwrap();
-    let words: Vec<u64> = address
-        .chunks_exact(8)
-        .map(|word| u64::from_le_bytes(word.try_into().unwrap()))
-        .collect();
-    words
-        .chunks_exact(2)
-        .find(|pair| pair[0] == 33)
-        .expect("the kernel gave no vDSO")[1] as usize
+    let words: Vec<u64> = address.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect();
+    words.chunks_exact(2).find(|pair| pair[0] == 33).expect("the kernel gave no vDSO")[1] as usize
 }
 
 fn running_vdso(header: usize) -> Library<'static> {
@@ -212,22 +162,15 @@ fn running_vdso(header: usize) -> Library<'static> {
     let layout = rtld_elf::Layout::new(headers, file.program_header_offset, 4096, None).unwrap();
     let base = header - layout.lowest as usize;
     // SAFETY: the kernel mapped all of it, for good.
-    let image =
-        unsafe { rtld_elf::Image::loaded(std::ptr::with_exposed_provenance(base), headers) };
+    let image = unsafe { rtld_elf::Image::loaded(std::ptr::with_exposed_provenance(base), headers) };
     let dynamic = rtld_elf::Dynamic::digest(&image, layout.dynamic.unwrap()).unwrap();
-    Library {
-        base,
-        image,
-        dynamic: Box::leak(Box::new(dynamic)),
-    }
+    Library { base, image, dynamic: Box::leak(Box::new(dynamic)) }
 }
 
 #[test]
 fn stacks_become_executable_when_told_so() {
     let (loader, glibc) = glibc_2_36();
     glibc.set_stack_permissions(6).unwrap();
-    let changed = changes(&loader, "_rtld_global", || {
-        glibc.set_stack_permissions(7).unwrap()
-    });
+    let changed = changes(&loader, "_rtld_global", || glibc.set_stack_permissions(7).unwrap());
     assert_eq!(changed, BTreeMap::from([(4192, 7)]));
 }

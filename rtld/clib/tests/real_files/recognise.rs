@@ -11,9 +11,7 @@ unsafe extern "C" {
 /// The release that this test runs on.
 fn running_version() -> &'static str {
     // SAFETY: glibc returns a constant C string.
-    unsafe { std::ffi::CStr::from_ptr(gnu_get_libc_version()) }
-        .to_str()
-        .unwrap()
+    unsafe { std::ffi::CStr::from_ptr(gnu_get_libc_version()) }.to_str().unwrap()
 }
 
 pub fn recognised(libc: &Mapped, loader: &Mapped) -> Result<Glibc, Unsupported<'static>> {
@@ -46,11 +44,7 @@ fn rename_newest_version(libc: &Mapped) {
     let library = libc.library();
     let newest = format!("GLIBC_{}", running_version());
     assert_eq!(newest.len(), "GLIBC_2.99".len());
-    let definition = library
-        .dynamic
-        .versions
-        .definitions()
-        .find(|definition| definition.name == newest.as_bytes());
+    let definition = library.dynamic.versions.definitions().find(|definition| definition.name == newest.as_bytes());
     let name = definition.unwrap().name.as_ptr().addr();
     libc.write((name - libc.base) as u64, b"GLIBC_2.99");
 }
@@ -72,12 +66,8 @@ fn an_unknown_release_is_refused_in_one_line() {
 #[test]
 fn a_known_release_with_other_sizes_is_refused() {
     for name in ["_rtld_global", "_rtld_global_ro"] {
-        let unsupported =
-            refused(|_, loader| loader.set_size(name, loader.symbol(name).st_size + 8));
-        assert!(
-            matches!(unsupported.reason, Reason::Unknown { .. }),
-            "{unsupported}"
-        );
+        let unsupported = refused(|_, loader| loader.set_size(name, loader.symbol(name).st_size + 8));
+        assert!(matches!(unsupported.reason, Reason::Unknown { .. }), "{unsupported}");
     }
 }
 
@@ -87,30 +77,13 @@ fn a_private_import_that_the_loader_file_lacks_is_named() {
         let library = libc.library();
         let symbol = (1..100)
             .filter_map(|index| library.dynamic.symbols.get(index))
-            .find(|symbol| {
-                library.dynamic.strings.get(symbol.st_name.into()) == Some(b"_dl_fatal_printf")
-            });
-        let name = library
-            .dynamic
-            .strings
-            .get(symbol.unwrap().st_name.into())
-            .unwrap();
-        libc.write(
-            (name.as_ptr().addr() - libc.base) as u64,
-            b"_dl_fatal_xxxxxx",
-        );
+            .find(|symbol| library.dynamic.strings.get(symbol.st_name.into()) == Some(b"_dl_fatal_printf"));
+        let name = library.dynamic.strings.get(symbol.unwrap().st_name.into()).unwrap();
+        libc.write((name.as_ptr().addr() - libc.base) as u64, b"_dl_fatal_xxxxxx");
     });
-    assert_eq!(
-        unsupported.reason,
-        Reason::PrivateImport(b"_dl_fatal_xxxxxx")
-    );
+    assert_eq!(unsupported.reason, Reason::PrivateImport(b"_dl_fatal_xxxxxx"));
     let line = unsupported.to_string();
-    assert!(
-        line.contains(
-            "libc.so.6 needs _dl_fatal_xxxxxx, which ld-linux-x86-64.so.2 does not define"
-        ),
-        "{line}"
-    );
+    assert!(line.contains("libc.so.6 needs _dl_fatal_xxxxxx, which ld-linux-x86-64.so.2 does not define"), "{line}");
 }
 
 #[test]
@@ -126,8 +99,7 @@ fn every_description_for_debuggers_is_compared() {
         "_thread_db_rtld_global__dl_stack_user",
         "_thread_db_rtld_global__dl_tls_dtv_slotinfo_list",
     ] {
-        let reason =
-            reason(|libc, _| libc.write(libc.symbol(name).st_value + 8, &9999u32.to_le_bytes()));
+        let reason = reason(|libc, _| libc.write(libc.symbol(name).st_value + 8, &9999u32.to_le_bytes()));
         assert!(
             matches!(reason, Reason::Field { name: found, found: 9999, .. } if found == name),
             "{name}: {reason:?}"
@@ -135,20 +107,13 @@ fn every_description_for_debuggers_is_compared() {
     }
     let name = "_thread_db_sizeof_pthread";
     let reason = reason(|libc, _| libc.write(libc.symbol(name).st_value, &9999u32.to_le_bytes()));
-    assert!(
-        matches!(reason, Reason::Field { name: found, found: 9999, .. } if found == name),
-        "{reason:?}"
-    );
+    assert!(matches!(reason, Reason::Field { name: found, found: 9999, .. } if found == name), "{reason:?}");
 }
 
 /// Offsets of glibc 2.36, by its debug information (rtld_global, rtld_global_ro).
 #[test]
 fn every_static_word_is_compared() {
-    assert_eq!(
-        running_version(),
-        "2.36",
-        "the offsets in this test are those of glibc 2.36"
-    );
+    assert_eq!(running_version(), "2.36", "the offsets in this test are those of glibc 2.36");
     for (structure, offset, value, name) in [
         ("_rtld_global", 2560, 2, "_dl_nns"),
         ("_rtld_global", 2568 + 16, 0, "the kind of _dl_load_lock"),
@@ -172,11 +137,7 @@ fn every_static_word_is_compared() {
             let place = loader.symbol(structure).st_value + offset;
             let mut word: u64 = loader.image.read(place).unwrap();
             // Two are halves of words: an int in a mutex, an int beside a bool.
-            word = if offset == 2584 || offset == 4192 {
-                word & !0xffff_ffff | value
-            } else {
-                value
-            };
+            word = if offset == 2584 || offset == 4192 { word & !0xffff_ffff | value } else { value };
             loader.write(place, &word.to_le_bytes());
         });
         assert!(
@@ -194,10 +155,7 @@ fn every_static_word_is_compared() {
     ] {
         // The program headers' place: in the file, and no code.
         let reason = reason(|_, loader| {
-            loader.write(
-                loader.symbol("_rtld_global_ro").st_value + offset,
-                &64u64.to_le_bytes(),
-            );
+            loader.write(loader.symbol("_rtld_global_ro").st_value + offset, &64u64.to_le_bytes());
         });
         assert_eq!(reason, Reason::NotCode(name));
     }

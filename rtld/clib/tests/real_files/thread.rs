@@ -28,21 +28,8 @@ fn unregister_rseq() {
     // SAFETY: a constant of the running glibc.
     let offset = unsafe { __rseq_offset };
     // SAFETY: RSEQ_FLAG_UNREGISTER with the address, size and signature that glibc registered.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_rseq,
-            area.wrapping_add_signed(offset),
-            32,
-            1,
-            0x5305_3053u32,
-        )
-    };
-    assert_eq!(
-        result,
-        0,
-        "cannot unregister rseq: {}",
-        std::io::Error::last_os_error()
-    );
+    let result = unsafe { libc::syscall(libc::SYS_rseq, area.wrapping_add_signed(offset), 32, 1, 0x5305_3053u32) };
+    assert_eq!(result, 0, "cannot unregister rseq: {}", std::io::Error::last_os_error());
 }
 
 /// Runs `act` in a child process; its panic is the test's.
@@ -55,11 +42,7 @@ fn in_child(act: impl FnOnce()) {
             unsafe { libc::_exit(if outcome.is_ok() { 0 } else { 1 }) }
         }
         ForkResult::Parent { child } => {
-            assert_eq!(
-                waitpid(child, None).unwrap(),
-                WaitStatus::Exited(child, 0),
-                "see the child's message"
-            );
+            assert_eq!(waitpid(child, None).unwrap(), WaitStatus::Exited(child, 0), "see the child's message");
         }
     }
 }
@@ -67,11 +50,7 @@ fn in_child(act: impl FnOnce()) {
 fn published() -> (Mapped, Glibc) {
     let loader = Mapped::new(LOADER);
     let glibc = recognised(&Mapped::new(LIBC), &loader).unwrap();
-    assert_eq!(
-        glibc.name(),
-        "2.36",
-        "the offsets in this test are those of glibc 2.36"
-    );
+    assert_eq!(glibc.name(), "2.36", "the offsets in this test are those of glibc 2.36");
     let facts = ProcessFacts {
         argv: 0,
         initial_stack: 0,
@@ -98,32 +77,19 @@ fn prepared(glibc: &Glibc, rseq: RseqFacts) -> &'static mut Descriptor {
     let block = Box::leak(Box::new(Descriptor([0; 2368 / 8])));
     let address = (&raw mut *block).expose_provenance();
     let random = Some([0x1122_3344_5566_7788, 0x99aa_bbcc_ddee_ff00]);
-    let facts = ThreadFacts {
-        dtv: 0xd0,
-        random,
-        initial_stack: 0x7fff_0000,
-        rseq,
-    };
+    let facts = ThreadFacts { dtv: 0xd0, random, initial_stack: 0x7fff_0000, rseq };
     // SAFETY: a zeroed block that is never freed; the memory of `_rtld_global` is the test's own; the child has one thread.
     unsafe { glibc.prepare_main_thread(address, &facts) }.unwrap();
     block
 }
 
-const RSEQ: RseqFacts = RseqFacts {
-    enabled: true,
-    feature_size: 0,
-    align: 0,
-    extra_tls: 0,
-};
+const RSEQ: RseqFacts = RseqFacts { enabled: true, feature_size: 0, align: 0, extra_tls: 0 };
 
 #[test]
 fn the_descriptor_is_what_glibcs_loader_makes() {
     in_child(|| {
         let (loader, glibc) = published();
-        assert_eq!(
-            (glibc.descriptor_size(), glibc.extra_tls(&RSEQ)),
-            (2368, None)
-        );
+        assert_eq!((glibc.descriptor_size(), glibc.extra_tls(&RSEQ)), (2368, None));
         unregister_rseq();
         let block = prepared(&glibc, RSEQ);
         let tp = (&raw const *block).addr() as u64;
@@ -146,10 +112,7 @@ fn the_descriptor_is_what_glibcs_loader_makes() {
         ];
         for (index, word) in block.0.iter().enumerate().take(2336 / 8) {
             let offset = 8 * index;
-            let expected = expected
-                .iter()
-                .find(|(at, _)| *at == offset)
-                .map_or(0, |(_, value)| *value);
+            let expected = expected.iter().find(|(at, _)| *at == offset).map_or(0, |(_, value)| *value);
             assert_eq!(*word, expected, "offset {offset}");
         }
         let global = loader.words("_rtld_global");
@@ -170,13 +133,7 @@ fn rseq_is_left_alone_when_the_user_wants_it_so() {
     in_child(|| {
         let (loader, glibc) = published();
         unregister_rseq();
-        let block = prepared(
-            &glibc,
-            RseqFacts {
-                enabled: false,
-                ..RSEQ
-            },
-        );
+        let block = prepared(&glibc, RseqFacts { enabled: false, ..RSEQ });
         assert_eq!((block.0[2336 / 8] >> 32) as i32, -2);
         let found: Option<u32> = loader.image.read(loader.symbol("__rseq_size").st_value);
         assert_eq!(found, Some(0));

@@ -15,16 +15,9 @@ fn depends_on_processor(name: &str) -> bool {
 
 /// `ld.so --list-tunables` with this environment alone: all names, and the numbers.
 fn from_ld_linux(loader: &str, environment: &[(&str, &str)]) -> (Vec<String>, Values) {
-    let output = Command::new(loader)
-        .arg("--list-tunables")
-        .env_clear()
-        .envs(environment.iter().copied())
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "{loader} --list-tunables: {output:?}"
-    );
+    let output =
+        Command::new(loader).arg("--list-tunables").env_clear().envs(environment.iter().copied()).output().unwrap();
+    assert!(output.status.success(), "{loader} --list-tunables: {output:?}");
     let text = String::from_utf8(output.stdout).unwrap();
     let mut names = Vec::new();
     let mut values = Values::new();
@@ -58,9 +51,7 @@ fn keep(text: &[u8]) -> Option<usize> {
 
 fn from_list(loader: &str, environment: &[(&str, &str)]) -> (Vec<String>, Values) {
     let list = found(&Mapped::new(loader));
-    let bytes = environment
-        .iter()
-        .map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+    let bytes = environment.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
     list.apply(bytes, keep).unwrap();
     let mut names = Vec::new();
     let mut values = Values::new();
@@ -91,10 +82,8 @@ fn all_tunables_are_found_with_their_defaults() {
 
 #[test]
 fn glibc_tunables_sets_several() {
-    let values = compare(&[(
-        "GLIBC_TUNABLES",
-        "glibc.malloc.perturb=165:glibc.rtld.nns=0x8:glibc.malloc.tcache_count=010",
-    )]);
+    let values =
+        compare(&[("GLIBC_TUNABLES", "glibc.malloc.perturb=165:glibc.rtld.nns=0x8:glibc.malloc.tcache_count=010")]);
     assert_eq!(values.get("glibc.malloc.perturb"), Some(&165));
     assert_eq!(values.get("glibc.rtld.nns"), Some(&8));
     assert_eq!(values.get("glibc.malloc.tcache_count"), Some(&8));
@@ -102,11 +91,7 @@ fn glibc_tunables_sets_several() {
 
 #[test]
 fn older_variables_set_their_tunable() {
-    let values = compare(&[
-        ("MALLOC_PERTURB_", "165"),
-        ("MALLOC_ARENA_MAX", "3"),
-        ("MALLOC_TOP_PAD_", "4096"),
-    ]);
+    let values = compare(&[("MALLOC_PERTURB_", "165"), ("MALLOC_ARENA_MAX", "3"), ("MALLOC_TOP_PAD_", "4096")]);
     assert_eq!(values.get("glibc.malloc.perturb"), Some(&165));
     assert_eq!(values.get("glibc.malloc.arena_max"), Some(&3));
 }
@@ -114,10 +99,7 @@ fn older_variables_set_their_tunable() {
 #[test]
 fn glibc_tunables_wins_over_the_older_variable_in_either_order() {
     // The test passes both orders to the list; ld-linux gets whichever order the process's environment has.
-    let (alias, tunables) = (
-        ("MALLOC_PERTURB_", "1"),
-        ("GLIBC_TUNABLES", "glibc.malloc.perturb=2"),
-    );
+    let (alias, tunables) = (("MALLOC_PERTURB_", "1"), ("GLIBC_TUNABLES", "glibc.malloc.perturb=2"));
     for environment in [[alias, tunables], [tunables, alias]] {
         assert_eq!(compare(&environment).get("glibc.malloc.perturb"), Some(&2));
     }
@@ -159,13 +141,7 @@ fn what_is_wrong_is_ignored() {
 #[test]
 fn a_text_is_kept_and_a_missing_copy_changes_nothing() {
     let list = found(&Mapped::new(LOADER));
-    let setting = || {
-        [(
-            &b"GLIBC_TUNABLES"[..],
-            &b"glibc.cpu.hwcaps=-AVX2_Usable:glibc.rtld.nns=5"[..],
-        )]
-        .into_iter()
-    };
+    let setting = || [(&b"GLIBC_TUNABLES"[..], &b"glibc.cpu.hwcaps=-AVX2_Usable:glibc.rtld.nns=5"[..])].into_iter();
     list.apply(setting(), |_| None).unwrap();
     let hwcaps = list.find_name(b"glibc.cpu.hwcaps").unwrap();
     assert!(!hwcaps.is_set().unwrap());
