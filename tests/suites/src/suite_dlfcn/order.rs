@@ -31,22 +31,24 @@ fn graphs(context: &Context, report: &mut Report, script: &Script) -> Result<()>
         &["open a ./order/lib60.so now", "close a"],
         &["+63", "+61", "+62", "+60", "a opened", "-60", "-62", "-61", "-63", "a closed"],
     );
-    script.same(
+    // Finalisers run in the reverse order of the initialisers, here as at exit (docs/decisions); ld-linux sorts anew and
+    // ends 61 before 62, and in a cycle the one that began first.
+    script.written(
         context,
         report,
         "half a diamond that is open already",
         &["open b ./order/lib61.so now", "open a ./order/lib60.so now", "close b", "close a"],
-        &["+63", "+61", "b opened", "+62", "+60", "a opened", "b closed", "-60", "-61", "-62", "-63", "a closed"],
+        &["+63", "+61", "b opened", "+62", "+60", "a opened", "b closed", "-60", "-62", "-61", "-63", "a closed"],
     );
     let first = node(context, "order", 65, &[], &[&bottom])?;
     let other = node(context, "order", 64, &[], &[&first, &bottom])?;
     std::fs::remove_file(&first)?;
     node(context, "order", 65, &[], &[&other, &bottom])?;
     for (opened, order) in
-        [("64", ["+63", "+65", "+64", "-65", "-64", "-63"]), ("65", ["+63", "+64", "+65", "-64", "-65", "-63"])]
+        [("64", ["+63", "+65", "+64", "-64", "-65", "-63"]), ("65", ["+63", "+64", "+65", "-65", "-64", "-63"])]
     {
         let [one, two, three, four, five, six] = order;
-        script.same(
+        script.written(
             context,
             report,
             &format!("a cycle, by {opened}"),
