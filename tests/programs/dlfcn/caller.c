@@ -13,7 +13,9 @@ const char *ask_next(const char *name) { return from(RTLD_NEXT, name); }
 const char *ask_opened(const char *file) {
     void *handle = dlopen(file, RTLD_NOW);
     if (!handle) return error_text();
-    const char *object = object_of(must_find(handle, "which"));
+    // The name belongs to the object and goes with it.
+    static char object[256];
+    snprintf(object, sizeof object, "%s", object_of(must_find(handle, "which")));
     dlclose(handle);
     return object;
 }

@@ -16,22 +16,27 @@ mod suite_direct;
 mod suite_dlfcn;
 mod suite_documentation;
 mod suite_errors;
+mod suite_fork;
 mod suite_ifunc;
 mod suite_init_order;
 mod suite_lazy;
 mod suite_mapping;
 mod suite_memory;
 mod suite_nss;
+mod suite_plugin;
 mod suite_programs;
 mod suite_relocations;
 mod suite_runner;
+mod suite_sanitizers;
 mod suite_search;
 mod suite_secure;
 mod suite_symbols;
 mod suite_system;
 mod suite_system_calls;
+mod suite_threads;
 mod suite_tls;
 mod suite_tls_static;
+mod suite_tools;
 mod suite_tunables;
 mod whole_system;
 
@@ -170,4 +175,17 @@ pub const SUITES: &[Suite] = &[
         summary: "NSS makes keys and certificates and shakes hands",
         run: suite_nss::run,
     },
+    Suite {
+        name: "tools",
+        summary: "valgrind, backtrace, strace and perf",
+        run: suite_tools::run,
+    },
+    Suite {
+        name: "sanitizers",
+        summary: "address, thread and undefined-behaviour sanitizers report as under ld-linux",
+        run: suite_sanitizers::run,
+    },
+    Suite { name: "threads", summary: "threads, and libraries that come and go under them", run: suite_threads::run },
+    Suite { name: "fork", summary: "processes made by single-threaded and threaded programs", run: suite_fork::run },
+    Suite { name: "plugin", summary: "a plug-in opened, used and closed a thousand times leaves nothing", run: suite_plugin::run },
 ];

@@ -1,0 +1,5 @@
+// What program and plug-in share.
+struct Plugin {
+    virtual int use(int) = 0;
+    virtual ~Plugin() = default;
+};
