@@ -39,10 +39,11 @@ static inline void threads_end(void) {
 static inline void *threads_one(void *step) { return (void *)(long)((int (*)(int))step)(0); }
 static inline int threads_new(int (*step)(int)) {
     int sum = 0;
-    for (int i = 0; i < THREADS; i++) pthread_create(&threads_all[i], NULL, threads_one, (void *)step);
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, threads_one, (void *)step);
     for (int i = 0; i < THREADS; i++) {
         void *result;
-        pthread_join(threads_all[i], &result);
+        pthread_join(threads[i], &result);
         sum += (int)(long)result;
     }
     return sum;
