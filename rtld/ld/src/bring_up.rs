@@ -3,7 +3,7 @@
 
 use crate::report::error;
 use crate::stack::InitialStack;
-use crate::{exports, host, link_maps, main_thread};
+use crate::{exports, fork, host, link_maps, main_thread};
 use alloc::vec::Vec;
 use core::ffi::CStr;
 use rtld_link::deferred::Resolvers;
@@ -95,6 +95,9 @@ impl BringUp<'_> {
             host.modules_changed(&snapshot.tls, &snapshot.handles).ok_or(Reason::CLibraryLayout)?;
         }
         host::finish(library);
+        if library.is_some() {
+            fork::register(snapshot);
+        }
         exports::debugger_is_consistent();
         // SAFETY: all objects are relocated and the main thread is complete.
         unsafe { initialise::run_at_start(world, order, exports::refuse) };

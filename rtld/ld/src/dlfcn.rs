@@ -4,7 +4,6 @@
 use crate::exports::{here, refuse};
 use crate::start::world;
 use core::ffi::{CStr, c_char, c_int};
-use core::fmt;
 use rtld_elf::symbol::SymbolBinding;
 use rtld_elf::{SymbolView, gnu_hash};
 use rtld_link::lookup::{Purpose, Reference, WantedVersion};
@@ -139,11 +138,10 @@ struct Exception {
     buffer: *mut c_char,
 }
 
-/// Ends a call of the C library's with an error: control goes back to where it catches those. No frame of ours on the
-/// way holds anything that would have to be given back.
-fn raise(message: fmt::Arguments<'_>) -> ! {
+/// Ends a call of the C library's with the thread's last error: control goes back to where it catches those. No frame of ours
+/// on the way holds anything that would have to be given back.
+fn raise() -> ! {
     let world = here();
-    last_error::set(world, message);
     let text = last_error::peek(world);
     let exception = Exception { object: c"".as_ptr(), message: text.as_ptr(), buffer: core::ptr::null_mut() };
     if let Some(signal) = signal_exception() {
@@ -172,14 +170,20 @@ pub extern "C" fn open_for_library(file: *const c_char, mode: c_int, caller: usi
     match opening::open(here(), text(file), mode, caller, refuse) {
         Ok(handle) => handle,
         Err(Failure::NotLoaded) => core::ptr::null_mut(),
-        Err(failure) => raise(format_args!("{failure}")),
+        Err(failure) => {
+            last_error::set(here(), format_args!("{failure}"));
+            // What is left by a long jump is not dropped.
+            drop(failure);
+            raise()
+        }
     }
 }
 
 /// `_dl_close` of `_rtld_global_ro`.
 pub extern "C" fn close_for_library(handle: *mut Handle) {
     if closing::close(here(), handle, refuse).is_err() {
-        raise(format_args!("shared object not open"));
+        last_error::set(here(), format_args!("shared object not open"));
+        raise();
     }
 }
 
@@ -223,7 +227,8 @@ pub extern "C" fn lookup_symbol(
     let weak = unsafe { own.as_ref() }.is_some_and(|own| own.binding() == SymbolBinding::Weak);
     if holder.is_null() && !weak {
         let name = rtld_link::text::Bytes(name);
-        raise(format_args!("undefined symbol: {name}"));
+        last_error::set(world, format_args!("undefined symbol: {name}"));
+        raise();
     }
     holder
 }

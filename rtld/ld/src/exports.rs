@@ -16,7 +16,7 @@ use rtld_runtime::find_object::FoundObject;
 use rtld_runtime::iterate::{self, ProgramHeaderInfo};
 use rtld_runtime::nearest::{self, Information};
 use rtld_runtime::world::{Handle, Snapshot, World};
-use rtld_runtime::{thread_local, threads};
+use rtld_runtime::{last_error, thread_local, threads};
 use rtld_sys::process;
 
 /// Addresses of our functions, by substitute; 0 keeps the C library's own.
@@ -139,11 +139,15 @@ extern "C" fn allocate_tls(control: usize) -> usize {
     let world = here();
     let made = control == 0;
     let Some(control) = (if made { thread_local::allocate_block(world) } else { Some(control) }) else { return 0 };
-    let ready = threads::read(world, |snapshot| {
-        // SAFETY: glibc calls this for a thread that does not run yet, with memory of the size that we told it.
-        unsafe { thread_local::attach(world, snapshot, control) }?;
-        // SAFETY: attached above.
-        unsafe { thread_local::initialise(world, snapshot, control) }
+    // Before the snapshot is looked at: who publishes a static module later fills its block in every thread of the list.
+    let listed = world.threads.add(control).ok();
+    let ready = listed.and_then(|()| {
+        threads::read(world, |snapshot| {
+            // SAFETY: glibc calls this for a thread that does not run yet, with memory of the size that we told it.
+            unsafe { thread_local::attach(world, snapshot, control) }?;
+            // SAFETY: attached above.
+            unsafe { thread_local::initialise(world, snapshot, control) }
+        })
     });
     match ready {
         Some(()) => control,
@@ -157,9 +161,12 @@ extern "C" fn allocate_tls(control: usize) -> usize {
 
 extern "C" fn allocate_tls_init(control: usize) -> usize {
     let world = here();
-    if control == 0 {
+    // In the child of a fork it may be a stack of a thread that was in the parent only.
+    if control == 0 || world.threads.add(control).is_err() {
         return 0;
     }
+    // SAFETY: glibc calls this for a stack whose thread has ended.
+    unsafe { last_error::discard(world, control) };
     // SAFETY: glibc calls this for a stack whose control block went through allocate_tls before.
     let ready = threads::read(world, |snapshot| unsafe { thread_local::initialise(world, snapshot, control) });
     ready.map_or(0, |()| control)
@@ -167,6 +174,8 @@ extern "C" fn allocate_tls_init(control: usize) -> usize {
 
 extern "C" fn deallocate_tls(control: usize, block: bool) {
     // SAFETY: glibc calls this when the thread has ended.
+    unsafe { last_error::discard(here(), control) };
+    // SAFETY: as above.
     unsafe { thread_local::release(here(), control, block) };
 }
 

@@ -65,6 +65,16 @@ impl Heap {
     }
 }
 
+/// Keeps the heap as it is until [`let_go`], so that the child of a fork finds it whole.
+pub fn hold() {
+    HEAP.lock.acquire();
+}
+
+/// Ends a hold, also in the child.
+pub fn let_go() {
+    HEAP.lock.release();
+}
+
 // SAFETY: dlmalloc is a correct allocator, and the lock serialises it.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

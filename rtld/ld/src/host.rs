@@ -8,7 +8,7 @@ use rtld_clib::{Callbacks, Glibc, Library, RseqFacts, Tunables, Unsupported};
 use rtld_link::error::{Error, Reason};
 use rtld_link::load::PASSIVE_LOADER;
 use rtld_link::lookup::{Purpose, Reference, find_in};
-use rtld_link::object::{Object, ObjectSet, Role};
+use rtld_link::object::{Object, ObjectIndex, ObjectSet, ObjectTable, Role};
 use rtld_link::search::Trust;
 use rtld_link::static_tls::{Extra, TlsPlan};
 use rtld_link::text::Text;
@@ -78,13 +78,15 @@ pub fn library_of<'a>(object: &'a Object) -> Option<Library<'a>> {
     Some(Library { base: object.mapping.bias, image: object.image(), dynamic })
 }
 
+/// The object with a soname, unless it is ourselves.
+pub fn by_soname(objects: &ObjectTable, name: &[u8]) -> Option<(ObjectIndex, &'static Object)> {
+    objects.iter().find(|(_, object)| object.soname() == Some(name) && object.role != Role::Ourselves)
+}
+
 /// Looks for the C library among the objects.
 pub fn recognise(objects: &ObjectSet, stack: InitialStack, trust: Trust) -> Result<Option<Host>, Stranger<'_>> {
-    let by_soname = |name: &[u8]| {
-        objects.iter().find(|(_, object)| object.soname() == Some(name) && object.role != Role::Ourselves)
-    };
-    let libc = by_soname(b"libc.so.6").and_then(|(_, object)| library_of(object));
-    let loader = by_soname(PASSIVE_LOADER).and_then(|(_, object)| library_of(object));
+    let libc = by_soname(objects.table(), b"libc.so.6").and_then(|(_, object)| library_of(object));
+    let loader = by_soname(objects.table(), PASSIVE_LOADER).and_then(|(_, object)| library_of(object));
     match (libc, loader) {
         // SAFETY: the loader's file was mapped by us a moment ago, is not relocated, and stays mapped.
         (Some(libc), Some(loader)) => match unsafe { rtld_clib::recognise(&libc, &loader) } {

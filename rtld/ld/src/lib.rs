@@ -14,6 +14,7 @@ mod environment;
 mod executable_stack;
 mod exports;
 mod failure;
+mod fork;
 mod heap;
 mod help;
 mod host;

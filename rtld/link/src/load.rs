@@ -1,14 +1,14 @@
 //! Loads a closure: the objects that a set of roots needs, breadth first, each file once.
 
 use crate::error::{Error, Reason};
-use crate::fallible::try_push;
+use crate::fallible::{OutOfMemory, try_push};
 use crate::map::{self, Mapping, Pages};
 use crate::object::{Object, ObjectIndex, ObjectSet, Role};
 use crate::open::Candidate;
 use crate::search::Search;
 use crate::text::Text;
 use alloc::vec::Vec;
-use rtld_sys::memory;
+use rtld_sys::{file, memory};
 
 /// The names under which the C library's private world is known: glibc's libc and loader, and the two libraries
 /// that were apart from them before glibc 2.34.
@@ -28,6 +28,15 @@ pub struct Missing {
     pub place: usize,
     /// Why it could not be loaded.
     pub error: Error,
+}
+
+/// A relative path made absolute by today's working directory; empty where that cannot be known.
+fn absolute(path: &Text) -> Result<Text, OutOfMemory> {
+    let mut buffer = [0; 4096];
+    match file::working_directory(&mut buffer) {
+        Ok(working) => Text::join(&[working, b"/", path.as_bytes()]),
+        Err(_) => Ok(Text::empty()),
+    }
 }
 
 /// Loads objects into a set.
@@ -85,6 +94,9 @@ impl Loader<'_, '_> {
     fn digest(&mut self, candidate: &Candidate, path: Text, mapping: Mapping) -> Result<ObjectIndex, Reason> {
         let mut object = Object::new(Role::Library, path, mapping)?;
         object.identity = Some(candidate.identity());
+        if object.path.as_bytes().first() != Some(&b'/') {
+            object.real_path = absolute(&object.path)?;
+        }
         if let Some(soname) = object.soname() {
             object.is_system = SYSTEM_NAMES.contains(&soname);
             if soname == PASSIVE_LOADER {

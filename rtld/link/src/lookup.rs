@@ -296,13 +296,18 @@ pub struct Resolver<'s> {
 
 impl<'s> Resolver<'s> {
     /// The definition that a reference from an object means by its scopes: the global one, then those of what was opened
-    /// and holds the object; the other way round for what was opened with RTLD_DEEPBIND.
+    /// and holds the object; the other way round for what was opened, and loaded thereby, with RTLD_DEEPBIND.
     pub fn find(&self, from: ObjectIndex, reference: &Reference<'_>) -> Option<Definition<'s>> {
         let global = || self.scopes.global.find(self.objects, reference);
+        let in_closure = |closure: &Closure| closure.scope.find(self.objects, reference);
+        // What was loaded before the root keeps looking at the global scope first.
+        let is_deep = |root: ObjectIndex| from >= root && self.scopes.deep.contains(&root);
+        if self.scopes.deep.is_empty() {
+            let found = global().or_else(|| self.scopes.containing(from).find_map(in_closure))?;
+            return Some(self.only_one(found, reference));
+        }
         let local = |deep: bool| {
-            let closures = self.scopes.containing(from);
-            let mut wanted = closures.filter(|closure| self.scopes.deep.contains(&closure.root) == deep);
-            wanted.find_map(|closure| closure.scope.find(self.objects, reference))
+            self.scopes.containing(from).filter(|closure| is_deep(closure.root) == deep).find_map(in_closure)
         };
         let found = local(true).or_else(global).or_else(|| local(false))?;
         Some(self.only_one(found, reference))
@@ -334,7 +339,9 @@ impl<'s> Resolver<'s> {
     /// A unique symbol has one address in the process: that of the first unique definition in load order, also for an
     /// object that prefers its own or cannot see the first one. What the global scope gives is that already.
     fn only_one(&self, found: Definition<'s>, reference: &Reference<'_>) -> Definition<'s> {
-        if found.symbol.binding() != SymbolBinding::Unique || self.scopes.global.find(self.objects, reference).is_some_and(|first| first.index == found.index) {
+        if found.symbol.binding() != SymbolBinding::Unique
+            || self.scopes.global.find(self.objects, reference).is_some_and(|first| first.index == found.index)
+        {
             return found;
         }
         let mut all = self.objects.iter().filter_map(|(index, _)| find_in(self.objects, index, reference));

@@ -66,7 +66,7 @@ pub struct Object {
     pub role: Role,
     /// The name in the link map: the path it was found by, empty for the program.
     pub path: Text,
-    /// Absolute path without symbolic links, where it was worth finding out (the program's, for `$ORIGIN`).
+    /// Absolute path at the time of loading, where `path` is none, for `$ORIGIN`; the program's without symbolic links.
     pub real_path: Text,
     /// Which file it is; None for what the kernel mapped.
     pub identity: Option<FileIdentity>,

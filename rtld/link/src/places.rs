@@ -28,6 +28,19 @@ impl Places {
         Ok(Places { bias: object.mapping.bias, ranges, current: (0, 0) })
     }
 
+    /// The place of `size` bytes at a virtual address of an object, if it is in a writable segment. Allocates nothing: lazy
+    /// binding asks, perhaps in a signal handler.
+    pub fn find(object: &Object, vaddr: u64, size: usize) -> Option<Place> {
+        let start = object.address(vaddr);
+        let end = start.checked_add(size)?;
+        let mut writable = segments::loads(object.mapping.headers).filter(|load| load.p_flags & PF_W != 0);
+        let holds = writable.any(|load| {
+            let first = object.address(load.p_vaddr);
+            start >= first && end <= first.wrapping_add(load.p_memsz as usize)
+        });
+        holds.then_some(Place(start))
+    }
+
     /// The place of `size` bytes at a virtual address of the file, if relocations may write there.
     #[inline]
     pub fn at(&mut self, vaddr: u64, size: usize) -> Option<Place> {

@@ -26,6 +26,8 @@ pub struct Module {
     pub segment: Tls,
     /// How much of the static block was in use before it was placed.
     before: usize,
+    /// Threads may have blocks of it already, so a dynamic module stays dynamic.
+    settled: bool,
 }
 
 impl Module {
@@ -133,7 +135,8 @@ impl TlsPlan {
             let Some(offset) = distance(plan.used.get(), &segment) else { return Ok(None) };
             let before = plan.used.replace(offset);
             plan.alignment = plan.alignment.max(segment.align as usize);
-            let module = Module { object: index, offset, image: object.address(segment.vaddr), segment, before };
+            let module =
+                Module { object: index, offset, image: object.address(segment.vaddr), segment, before, settled: true };
             try_push(&mut plan.slots, Cell::new(Slot { module: Some(module), generation: plan.generation }))?;
         }
         let finished = plan.finish(extra);
@@ -171,7 +174,14 @@ impl TlsPlan {
     /// Adds the module of an object that is loaded later, as a dynamic one, in the first free slot.
     pub fn add(&mut self, index: ObjectIndex, object: &Object) -> Result<(), OutOfMemory> {
         let Some(segment) = object.mapping.layout.tls.filter(|segment| segment.memsz != 0) else { return Ok(()) };
-        let module = Module { object: index, offset: 0, image: object.address(segment.vaddr), segment, before: 0 };
+        let module = Module {
+            object: index,
+            offset: 0,
+            image: object.address(segment.vaddr),
+            segment,
+            before: 0,
+            settled: false,
+        };
         let slot = Slot { module: Some(module), generation: self.generation + 1 };
         match self.slots.iter().find(|slot| slot.get().module.is_none()) {
             Some(free) => free.set(slot),
@@ -179,6 +189,15 @@ impl TlsPlan {
         }
         self.generation += 1;
         Ok(())
+    }
+
+    /// From now on threads may use the modules that were added: what is dynamic stays so.
+    pub fn settle(&mut self) {
+        for slot in &mut self.slots {
+            if let Some(module) = &mut slot.get_mut().module {
+                module.settled = true;
+            }
+        }
     }
 
     /// Takes an object's module out. Static room is given back if it was the last that was taken.
@@ -209,7 +228,7 @@ impl TlsPlan {
         let asked = module.segment.memsz as usize;
         let alignment = module.segment.align.max(1) as usize;
         let refused = NoRoom { asked, alignment, left };
-        let fits = |offset: &usize| *offset <= self.size && alignment <= self.alignment;
+        let fits = |offset: &usize| !module.settled && *offset <= self.size && alignment <= self.alignment;
         let offset = distance(used, &module.segment).filter(fits).ok_or(refused)?;
         let module = Module { offset, before: used, ..module };
         slot.set(Slot { module: Some(module), generation });
@@ -323,7 +342,7 @@ mod tests {
     fn with_module(plan: &mut TlsPlan, object: u32, memsz: u64) -> ObjectIndex {
         let object = ObjectIndex(object);
         let segment = Tls { vaddr: 0, filesz: 0, memsz, align: 16 };
-        let module = Module { object, offset: 0, image: 0, segment, before: 0 };
+        let module = Module { object, offset: 0, image: 0, segment, before: 0, settled: false };
         plan.slots.push(Cell::new(Slot { module: Some(module), generation: 1 }));
         object
     }
@@ -336,6 +355,10 @@ mod tests {
         assert_eq!(plan.make_static(first).unwrap().offset, 128 + 1008);
         assert_eq!(plan.make_static(second), Err(NoRoom { asked: 1000, alignment: 16, left: 1792 - 1136 }));
         plan.remove(first);
+        plan.settle();
+        assert!(plan.make_static(second).is_err(), "threads may have blocks of a settled module");
+        let slot = plan.slots[1].get_mut();
+        slot.module = slot.module.map(|module| Module { settled: false, ..module });
         assert_eq!(plan.make_static(second).unwrap().offset, 1136);
         assert_eq!(plan.id(second), 2);
         assert_eq!(plan.id(first), 0);

@@ -91,7 +91,7 @@ fn look_for(
     let own = object.dynamic.as_ref().and_then(|dynamic| dynamic.symbols.get(number));
     let own = own.ok_or(Reason::SymbolIndex { symbol: number, offset })?;
     let missing = Reason::RelocationTarget { kind: kind::R_X86_64_JUMP_SLOT, offset };
-    let place = Places::new(object, false)?.at(offset, 8).ok_or(missing)?;
+    let place = Places::find(object, offset, 8).ok_or(missing)?;
     let substitutes = &world.process.substitutes;
     let address = match relocate::target(&snapshot.resolver(), substitutes, index, number, &own, Purpose::Call)? {
         Target::Definition(definition) => {
@@ -121,5 +121,8 @@ fn look_for(
 /// anyway, nor where it is needed by the first.
 pub(crate) fn needs_bond(snapshot: &Snapshot, from: ObjectIndex, to: ObjectIndex) -> bool {
     let needs = |closure: &Closure| closure.root == from && closure.members.contains(&to);
-    to != from && !pins::stays(snapshot.handle(to)) && !snapshot.scopes.closures.iter().any(needs)
+    to != from
+        && !pins::stays(snapshot.handle(to))
+        && snapshot.needs.binary_search(&(from, to)).is_err()
+        && !snapshot.scopes.closures.iter().any(needs)
 }

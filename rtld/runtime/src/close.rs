@@ -5,7 +5,7 @@
 //! that stays. Finalisers run without the lock, one object at a time, and everything is looked at anew after each:
 //! they may open and close what they like.
 
-use crate::initialise::{self, FINALISED, FINALISING, READY, Refuse};
+use crate::initialise::{self, FAILED, FINALISED, FINALISING, READY, Refuse};
 use crate::pins;
 use crate::world::{Handle, World};
 use crate::writer::{self, Opened, State};
@@ -14,6 +14,7 @@ use core::sync::atomic::Ordering;
 use rtld_link::fallible::{OutOfMemory, try_filled, try_push};
 use rtld_link::object::{Object, ObjectIndex};
 use rtld_link::text::Text;
+use rtld_sys::{lock, thread};
 
 /// The handle is none, or no longer.
 #[derive(Debug)]
@@ -55,7 +56,14 @@ enum Next {
 /// that is, which looks at everything anew after each finaliser. So an object's finalisers end before those of what it
 /// closes begin.
 fn unload_unused(world: &World, refuse: Refuse) {
-    if writer::write(world, |state| core::mem::replace(&mut state.unloading, true)) {
+    // SAFETY: threads of this process have thread pointers.
+    let me = unsafe { thread::pointer() };
+    let begins = writer::write(world, |state| {
+        let begins = state.unloading.is_none();
+        state.unloading.get_or_insert(me);
+        begins
+    });
+    if !begins {
         return;
     }
     loop {
@@ -69,11 +77,17 @@ fn unload_unused(world: &World, refuse: Refuse) {
             }
             Ok(Next::Nothing) => break,
             Err(OutOfMemory) => {
-                writer::write(world, |state| state.unloading = false);
+                writer::write(world, |state| end_round(world, state));
                 break;
             }
         }
     }
+    lock::wake_all(&world.rounds);
+}
+
+fn end_round(world: &World, state: &mut State) {
+    state.unloading = None;
+    world.rounds.fetch_add(1, Ordering::Release);
 }
 
 fn next(world: &World, state: &mut State) -> Result<Next, OutOfMemory> {
@@ -84,6 +98,7 @@ fn next(world: &World, state: &mut State) -> Result<Next, OutOfMemory> {
         let index = state.initialised.remove(position);
         let handle = state.handle(index);
         if let (Some(word), Some(object)) = (initialise::progress(handle), state.objects.get(index)) {
+            initialise::set_owner(handle);
             word.store(FINALISING, Ordering::Release);
             return Ok(Next::Finalise(object, handle));
         }
@@ -94,7 +109,7 @@ fn next(world: &World, state: &mut State) -> Result<Next, OutOfMemory> {
         try_push(&mut closing, index)?;
     }
     if closing.is_empty() {
-        state.unloading = false;
+        end_round(world, state);
         state.reclaim(world);
         return Ok(Next::Nothing);
     }
@@ -103,8 +118,8 @@ fn next(world: &World, state: &mut State) -> Result<Next, OutOfMemory> {
         closing.iter().take(kept).for_each(|&index| pins::reopen(state.handle(index)));
         return next(world, state);
     }
-    state.unloading = false;
-    remove(world, state, &closing)?;
+    end_round(world, state);
+    remove(world, state, &closing);
     Ok(Next::Nothing)
 }
 
@@ -143,19 +158,18 @@ fn must_stay(world: &World, state: &State, index: ObjectIndex) -> bool {
     let open = state.opened.iter().any(|opened| opened.root == index && opened.count > 0);
     let busy = initialise::progress(handle).is_some_and(|word| {
         let progress = word.load(Ordering::Acquire);
-        progress != READY && progress != FINALISED
+        !matches!(progress, READY | FINALISED | FAILED)
     });
     let waiting = world.process.host.map_or(0, |host| host.waiting_destructors(handle));
     open || busy || waiting > 0 || pins::stays(handle) || pins::is_visited(handle)
 }
 
-fn remove(world: &World, state: &mut State, closing: &[ObjectIndex]) -> Result<(), OutOfMemory> {
-    let host = world.process.host;
-    if let Some(host) = host {
-        host.changing(false);
+fn remove(world: &World, state: &mut State, closing: &[ObjectIndex]) {
+    if keep_scopes(state, closing).is_err() {
+        closing.iter().for_each(|&index| pins::reopen(state.handle(index)));
+        return;
     }
     let gone = |index: &ObjectIndex| closing.contains(index);
-    keep_scopes(state, closing)?;
     state.opened.retain(|opened| !gone(&opened.root));
     state.global.retain(|index| !gone(index));
     state.bonds.retain(|bond| !gone(&bond.from) && !gone(&bond.to));
@@ -168,19 +182,15 @@ fn remove(world: &World, state: &mut State, closing: &[ObjectIndex]) -> Result<(
         }
         if let Some(object) = state.objects.remove(index) {
             state.subs += 1;
-            state.retire(object, handle)?;
+            // Without memory for the note it stays mapped.
+            let _ = state.retire(object, handle);
         }
     }
     state.handles.truncate(state.objects.bound());
-    state.publish(world)?;
-    state.relink(world);
-    if let Some(host) = host {
-        let table = state.tls.table()?;
-        // Debuggers see old modules until the next change.
-        let _ = host.modules_changed(&table, &state.handles);
-    }
+    // Without memory readers see what is gone until it can be published, and it stays mapped until then.
+    let _ = state.publish(world);
+    state.tell_host(world, false);
     state.reclaim(world);
-    Ok(())
 }
 
 /// An object that stays may have looked its symbols up in the closure of one that goes: it gets one of its own.

@@ -1,8 +1,10 @@
 //! Runs initialisers and finalisers. No lock is held while they run: they are the program's own code and may do anything.
 //!
 //! How far an object is, is one word of its handle: new; being brought up, or initialised, by a thread; initialised; being
-//! finalised; finalised. A thread that needs an object which another one is initialising waits; the initialising thread
-//! itself, and lookups, do not.
+//! finalised; finalised; failed. A thread that needs an object which another one is initialising waits; the initialising
+//! thread itself, and lookups, do not. Nobody waits for start-up objects: their initialisers may themselves wait for
+//! threads that open something. Nobody waits in a circle either: who would close one goes on with the object as it is,
+//! as a thread does that meets an object which it is initialising itself.
 
 use crate::call;
 use crate::threads;
@@ -28,6 +30,8 @@ pub const FINALISED: u32 = 3;
 const BRINGING_UP: u32 = 4;
 /// The thread that the handle names is initialising it.
 const INITIALISING: u32 = 5;
+/// Its resolvers failed: nobody gets a handle to it any more.
+pub const FAILED: u32 = 6;
 
 /// What the calling thread is known by: its thread pointer.
 fn me() -> usize {
@@ -52,9 +56,40 @@ pub(crate) fn claim(handle: *mut Handle) {
     }
 }
 
-fn set_owner(handle: *mut Handle) {
+pub(crate) fn set_owner(handle: *mut Handle) {
     // SAFETY: as progress().
     unsafe { (*handle).owner.store(me(), Ordering::Release) };
+}
+
+/// Whether the calling thread is bringing an object up or initialising it.
+pub(crate) fn is_under_way_here(handle: *mut Handle) -> bool {
+    let under_way = |word: &AtomicU32| matches!(word.load(Ordering::Acquire), BRINGING_UP | INITIALISING);
+    progress(handle).is_some_and(under_way) && is_mine(handle)
+}
+
+/// Gives up an object that the calling thread was bringing up, and tells those who wait for it.
+pub(crate) fn give_up(handle: *mut Handle) {
+    if is_under_way_here(handle)
+        && let Some(word) = progress(handle)
+    {
+        word.store(FAILED, Ordering::Release);
+        lock::wake_all(word);
+    }
+}
+
+/// In the child of a fork, whose only thread is the calling one: what other threads were doing to an object stays undone.
+/// Initialisers that had begun are not begun again.
+pub(crate) fn drop_work_of_others(handle: *mut Handle) {
+    let Some(word) = progress(handle) else { return };
+    let next = match word.load(Ordering::Acquire) {
+        BRINGING_UP => NEW,
+        INITIALISING => READY,
+        FINALISING => FINALISED,
+        _ => return,
+    };
+    if !is_mine(handle) {
+        word.store(next, Ordering::Release);
+    }
 }
 
 fn is_mine(handle: *mut Handle) -> bool {
@@ -92,23 +127,27 @@ pub unsafe fn run_at_start(world: &World, order: &[ObjectIndex], refuse: Refuse)
     });
     let (before, after) = order.split_at(first.min(order.len()));
     // SAFETY: the caller's promise.
-    unsafe { run(world, before, refuse) };
+    let _ = unsafe { run(world, before, refuse) };
     if let Some(program) = program {
         let array = program.dynamic.as_ref().and_then(|dynamic| dynamic.preinit_array);
         // SAFETY: the caller's promise.
         unsafe { run_array(world, program, array, refuse) };
     }
     // SAFETY: the caller's promise.
-    unsafe { run(world, after, refuse) };
+    let _ = unsafe { run(world, after, refuse) };
 }
+
+/// Another thread could not bring an object up.
+#[derive(Debug)]
+pub struct NotBroughtUp(pub ObjectIndex);
 
 /// Runs the initialisers of these objects in order, each once, and waits for those that another thread is running.
 ///
 /// # Safety
 /// The objects must be relocated, or be brought up by other threads.
-pub unsafe fn run(world: &World, order: &[ObjectIndex], refuse: Refuse) {
+pub unsafe fn run(world: &World, order: &[ObjectIndex], refuse: Refuse) -> Result<(), NotBroughtUp> {
     for &index in order {
-        match writer::write(world, |state| begin(state, index)) {
+        match writer::write(world, |state| begin(world, state, index)) {
             Turn::Mine(object, handle) => {
                 if object.role == Role::Library {
                     // SAFETY: the caller's promise.
@@ -119,10 +158,17 @@ pub unsafe fn run(world: &World, order: &[ObjectIndex], refuse: Refuse) {
                     lock::wake_all(word);
                 }
             }
-            Turn::Other(word, seen) => wait(word, seen),
+            Turn::Other(word, seen) => {
+                let reached = wait(word, seen);
+                threads::waits_for(world, core::ptr::null_mut());
+                if reached == FAILED {
+                    return Err(NotBroughtUp(index));
+                }
+            }
             Turn::Done => {}
         }
     }
+    Ok(())
 }
 
 enum Turn {
@@ -133,7 +179,7 @@ enum Turn {
 
 /// Whose turn it is to initialise an object. Counted before it runs: an initialiser that ends the process is finalised
 /// like the others.
-fn begin(state: &mut State, index: ObjectIndex) -> Turn {
+fn begin(world: &World, state: &mut State, index: ObjectIndex) -> Turn {
     let handle = state.handle(index);
     let (Some(object), Some(word)) = (state.objects.get(index), progress(handle)) else { return Turn::Done };
     let seen = word.load(Ordering::Acquire);
@@ -145,14 +191,36 @@ fn begin(state: &mut State, index: ObjectIndex) -> Turn {
         return Turn::Mine(object, handle);
     }
     let foreign = matches!(seen, BRINGING_UP | INITIALISING) && !is_mine(handle);
-    if foreign { Turn::Other(word, seen) } else { Turn::Done }
+    if !foreign || index < state.first_later || waits_for_me(world, handle) {
+        return Turn::Done;
+    }
+    threads::waits_for(world, handle);
+    Turn::Other(word, seen)
 }
 
-fn wait(word: &AtomicU32, mut seen: u32) {
+/// Whether the thread that initialises an object waits for the calling thread, be it through others. Under the writer
+/// lock, where waits begin. What a thread waits for stays loaded: the thread has it open.
+fn waits_for_me(world: &World, mut handle: *mut Handle) -> bool {
+    while let Some(word) = progress(handle) {
+        if !matches!(word.load(Ordering::Acquire), BRINGING_UP | INITIALISING) {
+            return false;
+        }
+        // SAFETY: as progress().
+        let owner = unsafe { (*handle).owner.load(Ordering::Acquire) };
+        if owner == me() {
+            return true;
+        }
+        handle = threads::waited_for(world, owner);
+    }
+    false
+}
+
+fn wait(word: &AtomicU32, mut seen: u32) -> u32 {
     while matches!(seen, BRINGING_UP | INITIALISING) {
         lock::wait_while(word, seen);
         seen = word.load(Ordering::Acquire);
     }
+    seen
 }
 
 unsafe fn run_object(world: &World, object: &Object, refuse: Refuse) {

@@ -2,6 +2,7 @@
 
 use crate::threads;
 use crate::world::World;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ffi::{CStr, c_char};
 use core::fmt::{self, Write};
@@ -33,6 +34,23 @@ fn current(world: &World) -> Option<&'static mut LastError> {
     unsafe { error.as_mut() }
 }
 
+/// Frees the last error of a thread that has ended.
+///
+/// # Safety
+/// `control` must be the control block of a thread that was initialised and does not run.
+pub unsafe fn discard(world: &World, control: usize) {
+    let slot = threads::error_slot_of(world, control);
+    // SAFETY: a word of the thread's own area (the caller's promise).
+    let address = unsafe { slot.read() };
+    if address != 0 {
+        // SAFETY: the same word.
+        unsafe { slot.write(0) };
+        let error = core::ptr::with_exposed_provenance_mut::<LastError>(address);
+        // SAFETY: a box that set() leaked for this thread.
+        drop(unsafe { Box::from_raw(error) });
+    }
+}
+
 /// Makes a text the calling thread's last error.
 pub fn set(world: &World, message: fmt::Arguments<'_>) {
     let mut text = Vec::new();
@@ -45,7 +63,7 @@ pub fn set(world: &World, message: fmt::Arguments<'_>) {
         None => {
             // Without memory even for this the caller sees a failure without a text.
             let Ok(error) = try_box(LastError { text, told: false }) else { return };
-            let address = alloc::boxed::Box::into_raw(error).expose_provenance();
+            let address = Box::into_raw(error).expose_provenance();
             // SAFETY: a word of the calling thread's own area.
             unsafe { threads::error_slot(world).write(address) };
         }

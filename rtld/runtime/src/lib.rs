@@ -11,6 +11,7 @@ pub mod bind;
 pub mod call;
 pub mod close;
 pub mod find_object;
+pub mod fork;
 pub mod information;
 pub mod initialise;
 pub mod iterate;

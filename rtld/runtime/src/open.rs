@@ -3,7 +3,8 @@
 //! Everything up to publishing happens under the writer lock and can be undone; resolvers and initialisers run after
 //! the lock was given back.
 
-use crate::initialise::{self, Refuse};
+use crate::close;
+use crate::initialise::{self, FAILED, FINALISED, FINALISING, NEW, NotBroughtUp, Refuse};
 use crate::pins;
 use crate::resolve;
 use crate::thread_local;
@@ -13,6 +14,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::cell::RefCell;
 use core::fmt;
+use core::sync::atomic::Ordering;
 use goblin::elf64::program_header::PF_X;
 use rtld_elf::SymbolView;
 use rtld_elf::dynamic::Flags1;
@@ -29,7 +31,7 @@ use rtld_link::relocate::{Binding, Later, Notes, Relocator};
 use rtld_link::static_tls::Module;
 use rtld_link::text::Text;
 use rtld_link::version_check::{self, FindingKind};
-use rtld_sys::{Errno, memory, thread};
+use rtld_sys::{Errno, lock, memory, thread};
 
 /// The flags of `dlopen`'s mode (<dlfcn.h> of Linux).
 pub mod mode {
@@ -56,6 +58,8 @@ pub enum Failure {
     InvalidMode(Text),
     /// An object could not be loaded or linked.
     Object(Error),
+    /// What another thread began to load could not be completed.
+    Incomplete(Text),
     /// A version is missing.
     Version {
         /// The object that should define it.
@@ -73,6 +77,7 @@ impl fmt::Display for Failure {
             Failure::NotLoaded => f.write_str("shared object not loaded"),
             Failure::InvalidMode(file) => write!(f, "{file}: invalid mode for dlopen(): Invalid argument"),
             Failure::Object(error) => write!(f, "{error}"),
+            Failure::Incomplete(path) => write!(f, "{path}: cannot be completed"),
             Failure::Version { provider, version, requester } => {
                 write!(f, "{provider}: version `{version}' not found (required by {requester})")
             }
@@ -100,9 +105,17 @@ struct Prepared {
     fresh: Option<Fresh>,
 }
 
+/// How a writer's part ended.
+enum Outcome {
+    /// What is left to be done.
+    Prepared(Prepared),
+    /// Something that is needed is being unloaded by another thread: try again when this round of unloading is over.
+    Unloading(u32),
+}
+
 /// Objects that were loaded just now.
 struct Fresh {
-    objects: Vec<&'static Object>,
+    objects: Vec<(ObjectIndex, &'static Object)>,
     modules: Vec<Module>,
     deferred: Vec<Deferred>,
     later: Later,
@@ -114,18 +127,39 @@ pub fn open(world: &World, name: &[u8], mode: u32, caller: usize, refuse: Refuse
         return Err(Failure::InvalidMode(Text::new(name)?));
     }
     writer::prepare(world);
-    let prepared = writer::write(world, |state| {
-        state.reclaim(world);
-        let result = Opening { world, state: &mut *state, mode }.prepare(name, caller);
-        state.search.forget_cache();
-        result
-    })?;
-    if let Some(fresh) = &prepared.fresh {
-        complete(world, fresh)?;
+    let prepared = loop {
+        let outcome = writer::write(world, |state| {
+            state.reclaim(world);
+            let result = Opening { world, state: &mut *state, mode }.prepare(name, caller);
+            state.search.forget_cache();
+            result
+        })?;
+        match outcome {
+            Outcome::Prepared(prepared) => break prepared,
+            Outcome::Unloading(round) => lock::wait_while(&world.rounds, round),
+        }
+    };
+    if let Some(fresh) = &prepared.fresh
+        && let Err(error) = complete(world, fresh)
+    {
+        writer::write(world, |state| {
+            fresh.objects.iter().for_each(|&(index, _)| initialise::give_up(state.handle(index)));
+        });
+        // It is open: this very call opened it.
+        let _ = close::close(world, prepared.handle, refuse);
+        return Err(error.into());
     }
     // SAFETY: the objects are relocated; those of other threads are waited for.
-    unsafe { initialise::run(world, &prepared.order, refuse) };
+    if let Err(NotBroughtUp(index)) = unsafe { initialise::run(world, &prepared.order, refuse) } {
+        let path = writer::write(world, |state| path_of(state, index));
+        let _ = close::close(world, prepared.handle, refuse);
+        return Err(Failure::Incomplete(path?));
+    }
     Ok(prepared.handle)
+}
+
+fn path_of(state: &State, index: ObjectIndex) -> Result<Text, OutOfMemory> {
+    Text::new(state.objects.get(index).map_or(b"", |object| object.path.as_bytes()))
 }
 
 /// Resolvers, and what is constant after them.
@@ -147,7 +181,7 @@ fn complete(world: &World, fresh: &Fresh) -> Result<(), Error> {
         // Images may hold slots; no code of the modules has run, so their blocks can be filled once more.
         fresh.modules.iter().for_each(|module| thread_local::fill_everywhere(world, module));
     }
-    fresh.objects.iter().try_for_each(|object| protect::protect_constant(object, world.process.pages))
+    fresh.objects.iter().try_for_each(|(_, object)| protect::protect_constant(object, world.process.pages))
 }
 
 /// One call of `dlopen` under the writer lock.
@@ -158,7 +192,7 @@ struct Opening<'a> {
 }
 
 impl Opening<'_> {
-    fn prepare(&mut self, name: &[u8], caller: usize) -> Result<Prepared, Failure> {
+    fn prepare(&mut self, name: &[u8], caller: usize) -> Result<Outcome, Failure> {
         if name.is_empty() {
             return self.known(ObjectIndex(0));
         }
@@ -174,18 +208,45 @@ impl Opening<'_> {
             };
         }
         let world = self.world;
+        let global = self.state.global.len();
         let loaded = {
             let State { objects, search, .. } = &mut *self.state;
             Loader { objects, search, pages: world.process.pages }.load(from, Some(from), name)
         };
         match loaded {
             Ok(index) if index < first => self.known(index),
-            Ok(root) => self.load(root, first).inspect_err(|_| self.roll_back(first)),
+            Ok(root) => {
+                let outcome = self.load(root, first);
+                if !matches!(outcome, Ok(Outcome::Prepared(_))) {
+                    self.roll_back(first, global);
+                }
+                outcome
+            }
             Err(error) => {
-                self.roll_back(first);
+                self.roll_back(first, global);
                 Err(error.into())
             }
         }
+    }
+
+    /// What is to be done about members of a closure that were finalised: nothing if the calling thread is unloading them
+    /// itself, a wait if another one is. What stayed after all begins anew; what could not be completed is an error.
+    fn finalised(&self, members: &[ObjectIndex]) -> Result<Option<u32>, Failure> {
+        // SAFETY: threads of this process have thread pointers.
+        let me = unsafe { thread::pointer() };
+        for &index in members.iter().filter(|&&index| index >= self.state.first_later) {
+            let Some(word) = initialise::progress(self.state.handle(index)) else { continue };
+            let progress = word.load(Ordering::Acquire);
+            match self.state.unloading {
+                Some(thread) if thread != me && matches!(progress, FINALISING | FINALISED | FAILED) => {
+                    return Ok(Some(self.world.rounds.load(Ordering::Acquire)));
+                }
+                None if progress == FINALISED => word.store(NEW, Ordering::Release),
+                _ if progress == FAILED => return Err(Failure::Incomplete(path_of(self.state, index)?)),
+                _ => {}
+            }
+        }
+        Ok(None)
     }
 
     /// The object whose code calls; the program for code that is in none.
@@ -202,14 +263,23 @@ impl Opening<'_> {
     }
 
     /// One more handle to an object that is loaded.
-    fn known(&mut self, root: ObjectIndex) -> Result<Prepared, Failure> {
+    fn known(&mut self, root: ObjectIndex) -> Result<Outcome, Failure> {
         let members = self.state.objects.closure(root)?;
+        if let Some(round) = self.finalised(&members)? {
+            return Ok(Outcome::Unloading(round));
+        }
+        // Initialisers run for the first one who opens an object, as in glibc; others wait for what is under way elsewhere.
+        let again = root.position() == 0 || self.state.opened.iter().any(|opened| opened.root == root);
         let changed = self.note_open(root, &members)?;
         if changed {
             self.state.publish(self.world)?;
         }
-        let order = self.order(&members)?;
-        Ok(Prepared { handle: self.state.handle(root), order, fresh: None })
+        let mut order = self.order(&members)?;
+        if again {
+            let first = self.state.first_later;
+            order.retain(|&index| index >= first && !initialise::is_under_way_here(self.state.handle(index)));
+        }
+        Ok(Outcome::Prepared(Prepared { handle: self.state.handle(root), order, fresh: None }))
     }
 
     /// Counts the handle and extends the scopes; tells whether readers must hear of it.
@@ -252,7 +322,7 @@ impl Opening<'_> {
     }
 
     /// Brings up what was loaded from `first` on.
-    fn load(&mut self, root: ObjectIndex, first: ObjectIndex) -> Result<Prepared, Failure> {
+    fn load(&mut self, root: ObjectIndex, first: ObjectIndex) -> Result<Outcome, Failure> {
         let world = self.world;
         let missing = {
             let State { objects, search, .. } = &mut *self.state;
@@ -263,8 +333,11 @@ impl Opening<'_> {
         }
         self.check_versions(first)?;
         self.check_kind(first)?;
-        self.make_handles(first)?;
         let members = self.state.objects.closure(root)?;
+        if let Some(round) = self.finalised(&members)? {
+            return Ok(Outcome::Unloading(round));
+        }
+        self.make_handles(first)?;
         self.note_open(root, &members)?;
         let snapshot = self.state.snapshot()?;
         let (later, bonds) = self.relocate(&snapshot, first)?;
@@ -276,15 +349,19 @@ impl Opening<'_> {
         let mut objects = Vec::new();
         let mut modules = Vec::new();
         for (index, object) in self.state.objects.iter().filter(|(index, _)| *index >= first) {
-            try_push(&mut objects, object)?;
+            try_push(&mut objects, (index, object))?;
             if let Some(module) = self.state.tls.module(index).filter(Module::is_static) {
                 try_push(&mut modules, module)?;
             }
         }
-        self.publish(first, objects.len() as u64)?;
+        self.state.adds += objects.len() as u64;
+        self.state.publish(world).inspect_err(|_| self.state.adds -= objects.len() as u64)?;
+        // From here on readers see the objects, and nothing can fail any more.
+        self.state.tls.settle();
+        self.state.tell_host(world, true);
         modules.iter().for_each(|module| thread_local::fill_everywhere(world, module));
         let fresh = Fresh { objects, modules, deferred, later };
-        Ok(Prepared { handle: self.state.handle(root), order, fresh: Some(fresh) })
+        Ok(Outcome::Prepared(Prepared { handle: self.state.handle(root), order, fresh: Some(fresh) }))
     }
 
     fn check_versions(&self, first: ObjectIndex) -> Result<(), Failure> {
@@ -369,26 +446,10 @@ impl Opening<'_> {
         if out_of_memory { Err(OutOfMemory.into()) } else { Ok((later, bonds)) }
     }
 
-    /// From here on readers see the objects.
-    fn publish(&mut self, _first: ObjectIndex, count: u64) -> Result<(), Error> {
-        let world = self.world;
-        if let Some(host) = world.process.host {
-            host.changing(true);
-        }
-        self.state.adds += count;
-        self.state.publish(world)?;
-        self.state.relink(world);
-        if let Some(host) = world.process.host {
-            let table = self.state.tls.table()?;
-            host.modules_changed(&table, &self.state.handles).ok_or(Reason::CLibraryLayout)?;
-        }
-        Ok(())
-    }
-
-    /// Undoes what was loaded from `first` on; nobody has seen it.
-    fn roll_back(&mut self, first: ObjectIndex) {
+    /// Undoes what was loaded from `first` on; nobody has seen it. `global` is how many objects the global scope had.
+    fn roll_back(&mut self, first: ObjectIndex, global: usize) {
         self.state.opened.retain(|opened| opened.root < first);
-        self.state.global.retain(|index| *index < first);
+        self.state.global.truncate(global);
         self.state.bonds.retain(|bond| bond.from < first && bond.to < first);
         for position in (first.0..self.state.objects.bound() as u32).rev() {
             let index = ObjectIndex(position);

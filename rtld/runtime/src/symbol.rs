@@ -147,11 +147,11 @@ fn in_closure<'s>(
     Some(closure.scope.find(&snapshot.objects, reference))
 }
 
-/// The next definition behind an object, in the order of the scope it was loaded into: the global one, or that of the
-/// first opened object that brought it in.
+/// The next definition behind an object, in the order of the scope it was loaded into: the global one at start, later that
+/// of the first opened object that brought it in, also where it was opened for all.
 fn next<'s>(snapshot: &'s Snapshot, from: ObjectIndex, reference: &Reference<'_>) -> Option<Definition<'s>> {
     let scopes = &snapshot.scopes;
-    if scopes.global.contains(from) {
+    if from < snapshot.first_later {
         return behind(snapshot, from, scopes.global.members(), reference);
     }
     let holding = scopes.closures.iter().find(|closure| closure.members.contains(&from))?;

@@ -3,10 +3,10 @@
 //! A reader raises its thread's word (the first word of the loader's own area below the thread pointer) while it uses
 //! the current snapshot. A writer that has replaced something may free it once it has seen every word down.
 
-use crate::world::{Snapshot, World};
+use crate::world::{Handle, Snapshot, World};
 use alloc::vec::Vec;
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use rtld_link::fallible::{OutOfMemory, try_push};
 use rtld_sys::lock::Futex;
 use rtld_sys::thread;
@@ -16,6 +16,8 @@ use sigblock::word;
 pub const OWN: (usize, usize) = (64, 64);
 /// Where in the area the thread's last error is.
 const ERROR: usize = 8;
+/// Where in the area the object is whose initialisation the thread waits for; null for none.
+const WAITS: usize = 16;
 
 /// All control blocks that have static TLS of ours.
 pub struct Threads {
@@ -55,6 +57,16 @@ impl Threads {
         self.with(|controls| controls.iter().for_each(|&control| work(control)));
     }
 
+    /// Keeps the list as it is until [`Threads::let_go`].
+    pub(crate) fn hold(&self) {
+        self.lock.acquire();
+    }
+
+    /// Ends a hold.
+    pub(crate) fn let_go(&self) {
+        self.lock.release();
+    }
+
     /// In the child of a fork only the calling thread is left; the lock may have been held by one that is not.
     pub fn only(&self, control: usize) {
         self.lock.reset();
@@ -80,7 +92,32 @@ pub unsafe fn clear_own(world: &World, control: usize) {
 /// The calling thread's word for its last error.
 pub fn error_slot(world: &World) -> *mut usize {
     // SAFETY: threads of this process have thread pointers.
-    own(world, unsafe { thread::pointer() }, ERROR)
+    error_slot_of(world, unsafe { thread::pointer() })
+}
+
+/// A thread's word for its last error.
+pub(crate) fn error_slot_of(world: &World, control: usize) -> *mut usize {
+    own(world, control, ERROR)
+}
+
+/// Notes what the calling thread waits for; null for nothing.
+pub(crate) fn waits_for(world: &World, handle: *mut Handle) {
+    // SAFETY: threads of this process have thread pointers.
+    let word: *const AtomicPtr<Handle> = own(world, unsafe { thread::pointer() }, WAITS);
+    // SAFETY: a word of the calling thread's own area.
+    unsafe { (*word).store(handle, Ordering::Release) };
+}
+
+/// What the thread with this control block waits for; null for nothing, or if there is no such thread any more.
+pub(crate) fn waited_for(world: &World, control: usize) -> *mut Handle {
+    world.threads.with(|controls| {
+        if !controls.contains(&control) {
+            return core::ptr::null_mut();
+        }
+        let word: *const AtomicPtr<Handle> = own(world, control, WAITS);
+        // SAFETY: control blocks stay mapped while they are in the list.
+        unsafe { (*word).load(Ordering::Acquire) }
+    })
 }
 
 /// Reads the current snapshot inside a section. Nothing in `work` may wait for another thread or call foreign code.

@@ -140,6 +140,10 @@ pub struct Snapshot {
     pub tls: TlsTable,
     /// By object: its handle; null where there is no object.
     pub handles: Vec<*mut Handle>,
+    /// Objects from this index on were opened at run time.
+    pub first_later: ObjectIndex,
+    /// Who needs whom among these: pairs of an object and one in its DT_NEEDED, sorted.
+    pub needs: Vec<(ObjectIndex, ObjectIndex)>,
     /// How many objects were ever loaded.
     pub adds: u64,
     /// How many of them were unloaded.
@@ -179,6 +183,8 @@ pub struct World {
     /// The threads.
     pub threads: Threads,
     pub(crate) writer: WriterLock,
+    /// Counts ended rounds of unloading; who needs an object that is being unloaded waits for it to change.
+    pub(crate) rounds: AtomicU32,
 }
 
 // SAFETY: the process part never changes, snapshots are immutable, the rest is atomic or behind its lock. Handles are
@@ -195,6 +201,7 @@ impl World {
             generation,
             threads: Threads::new(),
             writer: WriterLock::new(state),
+            rounds: AtomicU32::new(0),
         }
     }
 

@@ -68,9 +68,11 @@ pub struct State {
     pub adds: u64,
     /// How many were unloaded.
     pub subs: u64,
-    /// A round of unloading is under way.
-    pub unloading: bool,
+    /// The thread, by its thread pointer, that unloads what nothing needs; None if none does.
+    pub unloading: Option<usize>,
     retired: Vec<Retired>,
+    /// The state could not be published: readers still see what was retired.
+    unpublished: bool,
 }
 
 impl State {
@@ -99,8 +101,9 @@ impl State {
             first_later,
             adds,
             subs: 0,
-            unloading: false,
+            unloading: None,
             retired: Vec::new(),
+            unpublished: false,
         })
     }
 
@@ -119,12 +122,21 @@ impl State {
         }
         let mut handles = Vec::new();
         try_extend(&mut handles, &self.handles)?;
+        let mut needs = Vec::new();
+        for index in (self.first_later.0..self.objects.bound() as u32).map(ObjectIndex) {
+            for &needed in self.objects.entry(index).map_or(&[][..], |entry| &entry.needed) {
+                try_push(&mut needs, (index, needed))?;
+            }
+        }
+        needs.sort_unstable();
         try_box(Snapshot {
             objects: table.try_clone()?,
             scopes: Scopes { global: Scope::new(table, self.global.iter().copied())?, closures, deep },
             addresses: AddressMap::new(table)?,
             tls: self.tls.table()?,
             handles,
+            first_later: self.first_later,
+            needs,
             adds: self.adds,
             subs: self.subs,
         })
@@ -135,12 +147,19 @@ impl State {
         self.handles.get(index.position()).copied().unwrap_or(core::ptr::null_mut())
     }
 
-    /// Links all link maps in load order and tells the host.
-    pub fn relink(&self, world: &World) {
+    /// Links all link maps in load order and tells the host. Where memory is missing debuggers see old thread-local modules
+    /// until the next change.
+    pub fn tell_host(&self, world: &World, adding: bool) {
+        let Some(host) = world.process.host else {
+            self.relink_quietly();
+            return;
+        };
+        host.changing(adding);
         let count = self.relink_quietly();
-        if let Some(host) = world.process.host {
-            host.changed(self.handle(ObjectIndex(0)), count);
+        if let Ok(table) = self.tls.table() {
+            let _ = host.modules_changed(&table, &self.handles);
         }
+        host.changed(self.handle(ObjectIndex(0)), count);
     }
 
     /// Links all link maps in load order; gives their number.
@@ -175,20 +194,23 @@ impl State {
 
     /// Publishes the state; what it replaces is freed when nobody reads it.
     pub fn publish(&mut self, world: &World) -> Result<(), OutOfMemory> {
+        self.unpublished = true;
         let snapshot = self.snapshot()?;
         self.retired.try_reserve(1).map_err(|_| OutOfMemory)?;
+        self.unpublished = false;
         let old = world.publish(snapshot);
         try_push(&mut self.retired, Retired::Snapshot(old))
     }
 
-    /// Takes an object's memory back when nobody reads it any more.
+    /// Takes an object's memory back when nobody reads it any more. Without memory for the note it stays mapped.
     pub fn retire(&mut self, object: &'static Object, handle: *mut Handle) -> Result<(), OutOfMemory> {
         try_push(&mut self.retired, Retired::Object { object, handle })
     }
 
     /// Frees what was retired, if no thread is inside a section and no callback looks at it.
     pub fn reclaim(&mut self, world: &World) {
-        if self.retired.is_empty() || !threads::nobody_reads(world) {
+        if self.retired.is_empty() || self.unpublished && self.publish(world).is_err() || !threads::nobody_reads(world)
+        {
             return;
         }
         self.retired.retain(|retired| match *retired {
@@ -254,6 +276,19 @@ impl WriterLock {
         unsafe { (*word).store(1, Ordering::Release) };
         self.sentinel.store(word, Ordering::Release);
     }
+}
+
+/// Keeps the state as it is until [`let_go`].
+pub(crate) fn hold(world: &World) {
+    world.writer.lock.acquire();
+}
+
+/// Ends a hold, also in the child of a fork, which is known here.
+pub(crate) fn let_go(world: &World) {
+    if let Some(word) = world.writer.sentinel() {
+        word.store(1, Ordering::Release);
+    }
+    world.writer.lock.release();
 }
 
 /// Before anything is loaded or unloaded at run time.
