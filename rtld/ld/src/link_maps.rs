@@ -33,7 +33,7 @@ pub fn adopt_all(snapshot: &Snapshot, tls: &TlsPlan, host: &'static Host) -> Res
 
 impl rtld_runtime::world::Host for Host {
     fn adopt(&self, object: &Object, handle: *mut Handle, module: usize, offset: usize) -> Option<()> {
-        relocate_dynamic_section(object);
+        let dynamic = published_entries(object)?;
         // SAFETY: the caller holds the writer lock or is alone; nobody else uses this part of a link map.
         let handle = unsafe { &mut *handle };
         // A list of one: the object itself, which is the first word that a pointer to its own address finds.
@@ -45,7 +45,7 @@ impl rtld_runtime::world::Host for Host {
             program_headers: object.mapping.headers.as_ptr().expose_provenance(),
             program_header_count: object.mapping.headers.len() as u16,
             entry: object.address(object.mapping.entry),
-            dynamic: dynamic_entries(object),
+            dynamic,
             gnu_hash: object.dynamic.as_ref().and_then(|dynamic| match dynamic.hash {
                 Hash::Gnu(table) => Some(table),
                 _ => None,
@@ -143,14 +143,39 @@ const ADDRESS_TAGS: [u64; 9] = [
     tag::DT_RELR,
 ];
 
-/// Adds the load bias to the addresses in an object's dynamic section, if that can be written.
-fn relocate_dynamic_section(object: &Object) {
-    if matches!(object.role, Role::Vdso | Role::Ourselves) || object.mapping.bias == 0 {
-        return;
+/// The entries that glibc reads through the link map: those of the dynamic section itself with its addresses made absolute, or
+/// a copy where the section cannot be written (ours, which is constant by now, the vDSO's, and those of some libraries). The
+/// copy is never freed: ours and the vDSO stay, and the others are too rare for accounts.
+fn published_entries(object: &Object) -> Option<Table<'static, Dyn>> {
+    let entries = dynamic_entries(object);
+    if relocate_dynamic_section(object) {
+        return Some(entries);
     }
-    let Some(range) = object.mapping.layout.dynamic else { return };
-    if !object.image().contains(range.start, range.size, PF_W) {
-        return;
+    let mut copy = alloc::vec::Vec::new();
+    for entry in entries.iter() {
+        try_push(&mut copy, moved(object, entry)).ok()?;
+        if entry.d_tag == 0 {
+            break;
+        }
+    }
+    let copy: &'static [Dyn] = copy.leak();
+    // SAFETY: the slice is never freed, and is as long as said.
+    Some(unsafe { Table::from_raw(copy.as_ptr().cast(), copy.len()) })
+}
+
+/// An entry with its address made absolute, if it holds one.
+fn moved(object: &Object, entry: Dyn) -> Dyn {
+    if ADDRESS_TAGS.contains(&entry.d_tag) { Dyn { d_val: object.address(entry.d_val) as u64, ..entry } } else { entry }
+}
+
+/// Adds the load bias to the addresses in an object's dynamic section, if that can be written; whether they are absolute now.
+fn relocate_dynamic_section(object: &Object) -> bool {
+    if object.mapping.bias == 0 {
+        return true;
+    }
+    let Some(range) = object.mapping.layout.dynamic else { return true };
+    if matches!(object.role, Role::Vdso | Role::Ourselves) || !object.image().contains(range.start, range.size, PF_W) {
+        return false;
     }
     for (position, entry) in dynamic_entries(object).iter().enumerate() {
         if entry.d_tag == 0 {
@@ -159,9 +184,9 @@ fn relocate_dynamic_section(object: &Object) {
         if ADDRESS_TAGS.contains(&entry.d_tag) {
             let address = object.address(range.start).wrapping_add(position * size_of::<Dyn>());
             let place = core::ptr::with_exposed_provenance_mut::<Dyn>(address);
-            let moved = Dyn { d_val: object.address(entry.d_val) as u64, ..entry };
             // SAFETY: an entry of a dynamic section in a writable segment; all that is needed of it was read before.
-            unsafe { place.write_unaligned(moved) };
+            unsafe { place.write_unaligned(moved(object, entry)) };
         }
     }
+    true
 }

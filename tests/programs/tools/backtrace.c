@@ -1,5 +1,5 @@
-// backtrace() and backtrace_symbols() from every kind of place. Frames of the loader are told as one line, because which they
-// are is its own affair.
+// backtrace() and backtrace_symbols() from every kind of place. Frames of the loader, and of what the C library puts before it
+// in dlopen, are told as one line, because which they are is its own affair.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 void library_call(void (*function)(void));
 
@@ -26,6 +27,8 @@ __attribute__((noinline)) void frames(void) {
         char *name = strrchr(symbols[i], '/');
         name = name ? name + 1 : symbols[i];
         int loader = !strcmp(name, "ld") || !strncmp(name, "ld-linux", 8);
+        if (in_loader && !strcmp(name, "libc.so.6"))
+            continue;
         if (!loader)
             printf("  %s(%s\n", name, place ? place + 1 : "");
         else if (!in_loader)
@@ -64,5 +67,9 @@ int main(void) {
         puts(dlerror());
     else
         ((void (*)(void (*)(void)))dlsym(handle, "library_call"))(frames);
+    puts("in the vDSO");
+    void *address = (char *)getauxval(AT_SYSINFO_EHDR) + 0x40;
+    char **symbols = backtrace_symbols(&address, 1);
+    puts(strstr(symbols[0], "linux-vdso.so.1(") ? "  linux-vdso.so.1" : symbols[0]);
     return 0;
 }

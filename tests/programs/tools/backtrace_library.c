@@ -1,4 +1,6 @@
-// A frame between; loaded at run time, also a constructor that is called from dlopen.
+// A frame between, and a constructor, which is called by the loader at start or in dlopen.
+#include <stdio.h>
+
 void frames(void) __attribute__((weak));
 
 __attribute__((noinline)) void library_call(void (*function)(void)) {
@@ -6,10 +8,9 @@ __attribute__((noinline)) void library_call(void (*function)(void)) {
     __asm__ volatile(""); // no tail call: the frame stays
 }
 
-#ifdef PLUGIN
-__attribute__((constructor)) void plugin_constructor(void) {
+__attribute__((constructor)) void library_constructor(void) {
+    puts("in a library's constructor");
     if (frames)
         frames();
     __asm__ volatile("");
 }
-#endif

@@ -60,6 +60,9 @@ enum World {
     Ours,
 }
 
+/// A module that was run on a loader, and what came of it.
+type Done<'t> = ((&'t str, World), Result<Results, String>);
+
 fn compare(context: &Context, report: &mut Report, modules: &[&'static str]) -> anyhow::Result<()> {
     let place = Place::find(context)?;
     let names: Vec<&str> = modules.iter().map(|&module| place.name(module)).collect();
@@ -114,7 +117,7 @@ impl<'a> Place<'a> {
     }
 
     /// Runs all of them, some at a time.
-    fn run_all<'t>(&self, tasks: &[(&'t str, World)]) -> Vec<((&'t str, World), Result<Results, String>)> {
+    fn run_all<'t>(&self, tasks: &[(&'t str, World)]) -> Vec<Done<'t>> {
         let waiting = Mutex::new(tasks.iter());
         let done = Mutex::new(Vec::new());
         std::thread::scope(|scope| {

@@ -87,7 +87,7 @@ fn without_numbers(text: &str) -> String {
 fn frames(context: &Context, report: &mut Report) -> anyhow::Result<()> {
     Build::new("tools/backtrace_library.c")
         .shared()
-        .flags(&["-O1", "-DPLUGIN"])
+        .flags(&["-O1", "-Wl,-Bsymbolic"])
         .output("libplugin.so")
         .build(context)?;
     let library = Build::new("tools/backtrace_library.c").shared().flag("-O1").build(context)?;
@@ -97,13 +97,15 @@ fn frames(context: &Context, report: &mut Report) -> anyhow::Result<()> {
         .output("frames")
         .build(context)?;
     let wanted = [
+        "  libbacktrace_library.so(library_constructor+",
         "in a constructor\n  frames(frames+",
-        "  the loader\nthrough a library\n  frames(frames+",
+        "through a library\n  frames(frames+",
         "  libbacktrace_library.so(library_call+",
         "  frames(handler+",
         "  frames(thread+",
-        "through a plug-in\n",
-        "  libplugin.so(plugin_constructor+",
+        "through a plug-in\nin a library's constructor\n",
+        "  libplugin.so(library_constructor+",
+        "  the loader\n  frames(main+",
         "  libplugin.so(library_call+",
         "  frames(main+",
         "  frames(_start+",
@@ -161,7 +163,7 @@ fn profile(context: &Context, report: &mut Report) -> anyhow::Result<()> {
     for line in String::from_utf8_lossy(&output.stdout).lines() {
         // "SAMPLES|OBJECT|[.] SYMBOL"
         let fields: Vec<&str> = line.split('|').map(str::trim).collect();
-        let [samples, object, symbol] = fields.as_slice() else { continue };
+        let [samples, object, symbol, ..] = fields.as_slice() else { continue };
         if *object != "ld" {
             continue;
         }
