@@ -154,12 +154,17 @@ pub unsafe fn run(world: &World, order: &[ObjectIndex], refuse: Refuse) -> Resul
                     unsafe { run_object(world, object, refuse) };
                 }
                 if let Some(word) = progress(handle) {
-                    word.store(READY, Ordering::Release);
-                    lock::wake_all(word);
+                    word.store(READY, Ordering::SeqCst);
+                    // A thread that counts itself after this look finds the word changed when it goes to sleep.
+                    if world.waiting.load(Ordering::SeqCst) != 0 {
+                        lock::wake_all(word);
+                    }
                 }
             }
             Turn::Other(word, seen) => {
+                world.waiting.fetch_add(1, Ordering::SeqCst);
                 let reached = wait(word, seen);
+                world.waiting.fetch_sub(1, Ordering::SeqCst);
                 threads::waits_for(world, core::ptr::null_mut());
                 if reached == FAILED {
                     return Err(NotBroughtUp(index));

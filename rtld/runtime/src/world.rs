@@ -182,6 +182,8 @@ pub struct World {
     pub generation: AtomicUsize,
     /// The threads.
     pub threads: Threads,
+    /// How many threads wait for an object to be initialised.
+    pub(crate) waiting: AtomicUsize,
     pub(crate) writer: WriterLock,
     /// Counts ended rounds of unloading; who needs an object that is being unloaded waits for it to change.
     pub(crate) rounds: AtomicU32,
@@ -200,6 +202,7 @@ impl World {
             current: AtomicPtr::new(Box::into_raw(snapshot)),
             generation,
             threads: Threads::new(),
+            waiting: AtomicUsize::new(0),
             writer: WriterLock::new(state),
             rounds: AtomicU32::new(0),
         }
