@@ -188,4 +188,11 @@ pub const SUITES: &[Suite] = &[
     Suite { name: "threads", summary: "threads, and libraries that come and go under them", run: suite_threads::run },
     Suite { name: "fork", summary: "processes made by single-threaded and threaded programs", run: suite_fork::run },
     Suite { name: "plugin", summary: "a plug-in opened, used and closed a thousand times leaves nothing", run: suite_plugin::run },
+    Suite { name: "threads", summary: "threads, and libraries that come and go under them", run: suite_threads::run },
+    Suite { name: "fork", summary: "processes made by single-threaded and threaded programs", run: suite_fork::run },
+    Suite {
+        name: "plugin",
+        summary: "a plug-in opened, used and closed a thousand times leaves nothing",
+        run: suite_plugin::run,
+    },
 ];
