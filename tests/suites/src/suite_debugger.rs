@@ -1,6 +1,8 @@
 //! Suite `debugger`: what a debugger reads of a running program, read by the program itself and by gdb. Owns the comparison of
 //! the object list with ld-linux's, and gdb's sessions.
 
+mod workers;
+
 use crate::harness::{Build, Context, Report, Run, Status, WAYS, Way, environment};
 use crate::same::label;
 use anyhow::{Context as _, bail};
@@ -12,7 +14,8 @@ use std::process::{Command, Stdio};
 pub fn run(context: &Context, report: &mut Report) -> anyhow::Result<()> {
     list(context, report)?;
     stops(context, report)?;
-    threads(context, report)
+    threads(context, report)?;
+    workers::run(context, report)
 }
 
 /// The two programs have debug information and a library beside them.
