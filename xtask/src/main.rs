@@ -43,8 +43,17 @@ enum Task {
         #[command(subcommand)]
         bench: Bench,
     },
-    /// Not there yet: comes with a later issue
-    Soak,
+    /// Build, then run the suites of many minutes (or only those named)
+    Soak {
+        /// Suites by name
+        suites: Vec<String>,
+        /// Test this loader in place of the artifact
+        #[arg(long, value_name = "PATH")]
+        loader: Option<PathBuf>,
+        /// List the suites and stop
+        #[arg(long)]
+        list: bool,
+    },
     /// Not there yet: comes with a later issue
     Mutants,
     /// Not there yet: comes with a later issue
@@ -98,7 +107,11 @@ fn main() -> ExitCode {
         } => usize::try_from(rounds)
             .map_err(Into::into)
             .and_then(|rounds| bench::startup(rounds, json.as_deref(), check, loader.as_deref())),
-        Task::Soak => return later("soak"),
+        Task::Soak { list: true, .. } => {
+            suites::list_soaks();
+            Ok(true)
+        }
+        Task::Soak { suites, loader, list: false } => suites::soak(&suites, loader.as_deref()),
         Task::Mutants => return later("mutants"),
         Task::Kernel => return later("kernel"),
         Task::Compat => return later("compat"),

@@ -3,7 +3,7 @@
 use crate::artifact;
 use anyhow::{Context as _, bail};
 use rtld_suites::harness::{Counts, run_suites};
-use rtld_suites::{SUITES, Suite};
+use rtld_suites::{SOAKS, SUITES, Suite};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Stdio;
@@ -20,9 +20,25 @@ pub fn list() {
     }
 }
 
+/// Prints the suites of many minutes.
+pub fn list_soaks() {
+    for suite in SOAKS {
+        println!("{:14} {}", suite.name, suite.summary);
+    }
+}
+
+/// Runs the suites of many minutes that are named, or all; true if all passed.
+pub fn soak(names: &[String], loader: Option<&Path>) -> anyhow::Result<bool> {
+    let chosen = choose(SOAKS, names)?;
+    let loader = loader.map_or_else(artifact::build, |path| Ok(path.to_owned()))?;
+    let total = run_suites(&loader, &chosen)?;
+    println!("rtld: {} passed, {} failed", total.passed, total.failed);
+    Ok(total.failed == 0 && total.passed > 0)
+}
+
 /// Runs what is asked for (everything if nothing is named); true if all passed.
 pub fn run(names: &[String], loader: Option<&Path>) -> anyhow::Result<bool> {
-    let chosen = choose(names)?;
+    let chosen = choose(SUITES, names)?;
     let mut total = Counts::default();
     if names.is_empty() && loader.is_none() || names.iter().any(|name| name == UNIT) {
         total.add(unit_tests()?);
@@ -38,15 +54,15 @@ pub fn run(names: &[String], loader: Option<&Path>) -> anyhow::Result<bool> {
     Ok(total.failed == 0 && total.passed > 0)
 }
 
-fn choose(names: &[String]) -> anyhow::Result<Vec<&'static Suite>> {
+fn choose(suites: &'static [Suite], names: &[String]) -> anyhow::Result<Vec<&'static Suite>> {
     if names.is_empty() {
-        return Ok(SUITES.iter().collect());
+        return Ok(suites.iter().collect());
     }
     let mut chosen = Vec::new();
     for name in names.iter().filter(|name| *name != UNIT) {
-        match SUITES.iter().find(|suite| suite.name == name) {
+        match suites.iter().find(|suite| suite.name == name) {
             Some(suite) => chosen.push(suite),
-            None => bail!("no suite {name} (see cargo xtask test --list)"),
+            None => bail!("no suite {name} (see --list)"),
         }
     }
     Ok(chosen)
@@ -112,6 +128,7 @@ mod tests {
 
     #[test]
     fn an_unknown_suite_is_an_error() {
-        assert!(choose(&["nonesuch".to_owned()]).is_err());
+        assert!(choose(SUITES, &["nonesuch".to_owned()]).is_err());
+        assert!(choose(SOAKS, &["nonesuch".to_owned()]).is_err());
     }
 }

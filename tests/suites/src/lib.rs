@@ -196,3 +196,10 @@ pub const SUITES: &[Suite] = &[
         run: suite_plugin::run,
     },
 ];
+
+/// Suites of many minutes, for `cargo xtask soak`.
+pub const SOAKS: &[Suite] = &[Suite {
+    name: "cpython",
+    summary: "CPython's tests of multiprocessing by spawn and by a fork server",
+    run: suite_cpython::run_long,
+}];
