@@ -384,7 +384,7 @@ pub const TABLE: &[Offsets] = &[
             tls_offset: 1160,
             tls_module: 1168,
             tls_destructor_count: 1176,
-            gnu_hash: None,
+            gnu_hash: Some(GnuHashOffsets { info: 728, bucket_count: 812, buckets: 832, chain_zero: 840 }),
         },
         thread: ThreadOffsets {
             size: 2368,

@@ -3,7 +3,7 @@
 //! Owns finding the list, which has no symbol, by its content, and access to the records. No layout is written down here: it
 //! follows from records whose numbers are known. Sets nothing by itself.
 //!
-//! A record holds a name, a type with limits, a value, in some releases a default, a mark that it was set, and the name of an
+//! A record holds a name, a type with limits, in some releases a default, a value, a mark that it was set, and the name of an
 //! older variable of the environment. Names are arrays in the record, or before 2.33 pointers to strings.
 
 use rtld_elf::{PF_W, StringTable, relocation, segments};
@@ -122,20 +122,20 @@ impl<'a> Tunables<'a> {
             word(offset).is_some_and(|kind| kind as u32 == TYPE_SIZE)
                 && [word(offset + 8), word(offset + 16), word(offset + 24)] == KNOWN_LIMITS.map(Some)
         })?;
-        let value = kind + 24;
-        let alias = self.derive_alias(value)?;
-        let behind_value = (alias as usize).checked_sub(value)?;
+        // The first value behind the limits; where releases keep a default too (2.41), that comes before the value.
+        let first = kind + 24;
+        let alias = self.derive_alias(first)?;
         let default = KNOWN_LIMITS.last().copied();
-        let (value_size, is_set) = if word(value + 8) == default {
-            (8, value + 16)
-        } else if word(value + 16) == default {
-            (16, value + 32)
+        let (value, value_size, is_set) = if word(first + 8) == default {
+            (first + 8, 8, first + 16)
+        } else if word(first + 16) == default {
+            (first + 16, 16, first + 32)
         } else {
             // No default. What lies before the older name is the mark alone (1 byte), or the mark, a security level and
             // perhaps room (8 bytes); a pointer to the older name is aligned, so there is room too.
-            match behind_value {
-                9 | 16 => (8, value + 8),
-                17 | 24 => (16, value + 16),
+            match (alias as usize).checked_sub(first)? {
+                9 | 16 => (first, 8, first + 8),
+                17 | 24 => (first, 16, first + 16),
                 _ => return None,
             }
         };

@@ -30,7 +30,7 @@ fn ask(file: &str, questions: &[Question]) -> BTreeMap<String, usize> {
     let answers: BTreeMap<String, usize> = text
         .lines()
         .filter_map(|line| {
-            let (name, number) = line.split_once(' ')?;
+            let (name, number) = line.rsplit_once(' ')?;
             Some((name.to_string(), number.parse().ok()?))
         })
         .collect();
@@ -131,6 +131,23 @@ fn the_loaders_structures_are_as_the_table_says() {
             ("link_map", "l_tls_offset", Some(link_map.tls_offset)),
             ("link_map", "l_tls_modid", Some(link_map.tls_module)),
             ("link_map", "l_tls_dtor_count", Some(link_map.tls_destructor_count)),
+        ],
+    );
+}
+
+#[test]
+fn the_places_of_the_gnu_hash_table_are_as_the_table_says() {
+    let running = running();
+    let Some(places) = &running.link_map.gnu_hash else { panic!("not known for {}", running.name) };
+    // DT_GNU_HASH has the last place: glibc numbers the tags of addresses downwards from DT_ADDRRNGHI, and keeps them last.
+    let last = "l_info[sizeof(((struct link_map *)0)->l_info) / sizeof(void *) - 1]";
+    compare(
+        LOADER,
+        &[
+            ("link_map", last, Some(places.info)),
+            ("link_map", "l_nbuckets", Some(places.bucket_count)),
+            ("link_map", "l_gnu_buckets", Some(places.buckets)),
+            ("link_map", "l_gnu_chain_zero", Some(places.chain_zero)),
         ],
     );
 }
