@@ -67,20 +67,37 @@ enum Task {
 #[derive(Subcommand)]
 enum Bench {
     /// Time from vfork to wait of programs that end at once, under either loader
-    Startup {
-        /// Alternating rounds
-        #[arg(long, default_value_t = 200, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-        rounds: u32,
-        /// Write the figures here too
-        #[arg(long, value_name = "FILE")]
-        json: Option<PathBuf>,
-        /// Fail if a program does not run on our loader
-        #[arg(long)]
-        check: bool,
-        /// Measure this loader in place of the artifact
-        #[arg(long, value_name = "PATH")]
-        loader: Option<PathBuf>,
-    },
+    Startup(Measure<200>),
+    /// Time of dlopen and dlclose of 1 library and of a closure of 100, under either loader
+    Dlopen(Measure<20>),
+}
+
+/// What every bench is asked; `ROUNDS` is its default.
+#[derive(clap::Args)]
+struct Measure<const ROUNDS: u32> {
+    /// Alternating rounds
+    #[arg(long, default_value_t = ROUNDS, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Write the figures here too
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Fail if a program does not run on our loader
+    #[arg(long)]
+    check: bool,
+    /// Measure this loader in place of the artifact
+    #[arg(long, value_name = "PATH")]
+    loader: Option<PathBuf>,
+}
+
+impl<const ROUNDS: u32> Measure<ROUNDS> {
+    fn run(&self, bench: fn(&bench::Settings<'_>) -> anyhow::Result<bool>) -> anyhow::Result<bool> {
+        bench(&bench::Settings {
+            rounds: usize::try_from(self.rounds)?,
+            json: self.json.as_deref(),
+            check: self.check,
+            loader: self.loader.as_deref(),
+        })
+    }
 }
 
 fn main() -> ExitCode {
@@ -96,17 +113,8 @@ fn main() -> ExitCode {
             loader,
             list: false,
         } => suites::run(&suites, loader.as_deref()),
-        Task::Bench {
-            bench:
-                Bench::Startup {
-                    rounds,
-                    json,
-                    check,
-                    loader,
-                },
-        } => usize::try_from(rounds)
-            .map_err(Into::into)
-            .and_then(|rounds| bench::startup(rounds, json.as_deref(), check, loader.as_deref())),
+        Task::Bench { bench: Bench::Startup(measure) } => measure.run(bench::startup),
+        Task::Bench { bench: Bench::Dlopen(measure) } => measure.run(bench::dlopen),
         Task::Soak { list: true, .. } => {
             suites::list_soaks();
             Ok(true)

@@ -10,9 +10,12 @@ use std::path::PathBuf;
 /// Threads that the programs have (`threads.h`).
 const THREADS: usize = 8;
 
+/// One subject of the suite.
+type Part = fn(&Context, &mut Report) -> Result<()>;
+
 /// Runs the suite.
 pub fn run(context: &Context, report: &mut Report) -> Result<()> {
-    let parts: [(&str, fn(&Context, &mut Report) -> Result<()>); 8] = [
+    let parts: [(&str, Part); 8] = [
         ("needed", needed),
         ("opened", opened),
         ("alignment", alignments),

@@ -1,46 +1,75 @@
-//! `cargo xtask bench`: figures, never verdicts about speed. Owns what is printed and written; measuring lies in `startup`.
+//! `cargo xtask bench`: figures, never verdicts about speed. Owns what is printed and written; measuring lies in one file a
+//! bench.
 
+mod dlopen;
 mod startup;
 
 use crate::artifact;
 use anyhow::Context as _;
-use rtld_suites::harness::Workshop;
+use rtld_suites::harness::{Context, Workshop};
+use startup::Comparison;
 use std::fs;
 use std::path::Path;
 
+/// What a bench measured: a name, and both loaders' times or why there are none.
+type Results = Vec<(&'static str, anyhow::Result<Comparison>)>;
+
+/// Where a bench's figures go, and what it measures.
+pub struct Settings<'a> {
+    /// Alternating rounds.
+    pub rounds: usize,
+    /// A file for the figures.
+    pub json: Option<&'a Path>,
+    /// Whether what does not run on our loader is a failure.
+    pub check: bool,
+    /// A loader in place of the artifact.
+    pub loader: Option<&'a Path>,
+}
+
 /// Times the start of programs under either loader; true unless `check` is set and something did not run on ours.
-pub fn startup(
-    rounds: usize,
-    json: Option<&Path>,
-    check: bool,
-    loader: Option<&Path>,
+pub fn startup(settings: &Settings<'_>) -> anyhow::Result<bool> {
+    let words = "wall time from vfork to wait, us";
+    bench("startup", "program", words, settings, startup::measure)
+}
+
+/// Times dlopen and dlclose under either loader; true unless `check` is set and something did not run on ours.
+pub fn dlopen(settings: &Settings<'_>) -> anyhow::Result<bool> {
+    let words = "time of dlopen and dlclose together, us";
+    bench("dlopen", "libraries", words, settings, dlopen::measure)
+}
+
+fn bench(
+    name: &str,
+    column: &str,
+    words: &str,
+    settings: &Settings<'_>,
+    measure: fn(&Context, usize) -> anyhow::Result<Results>,
 ) -> anyhow::Result<bool> {
-    let loader = match loader {
+    let loader = match settings.loader {
         Some(path) => path.to_owned(),
         None => artifact::build()?,
     };
+    let rounds = settings.rounds;
     let workshop = Workshop::open(&loader)?;
-    let context = workshop.context("startup")?;
-    let results = startup::measure(&context, rounds)?;
+    let context = workshop.context(name)?;
+    let results = measure(&context, rounds)?;
+    println!("{words}, of {rounds} alternating rounds; ratio: median of ours / ld-linux in each round");
     println!(
-        "wall time from vfork to wait, us, of {rounds} alternating rounds; ratio: median of ours / ld-linux in each round"
-    );
-    println!(
-        "{:10} {:>12} {:>12} {:>12} {:>12} {:>8}",
-        "program", "ours min", "ours median", "theirs min", "their median", "ratio"
+        "{column:10} {:>12} {:>12} {:>12} {:>12} {:>8}",
+        "ours min", "ours median", "theirs min", "their median", "ratio"
     );
     let mut all = true;
     let mut list = Vec::new();
-    for (name, result) in results {
+    for (case, result) in results {
         match result {
             Ok(times) => {
                 let (ours, theirs) = (&times.ours, &times.theirs);
                 println!(
-                    "{name:10} {:12.0} {:12.0} {:12.0} {:12.0} {:8.3}",
+                    "{case:10} {:12.1} {:12.1} {:12.1} {:12.1} {:8.3}",
                     ours.minimum, ours.median, theirs.minimum, theirs.median, times.ratio
                 );
                 list.push(serde_json::json!({
-                    "program": name,
+                    "program": case,
                     "command": times.command,
                     "ours_us": { "minimum": ours.minimum, "median": ours.median },
                     "ld_linux_us": { "minimum": theirs.minimum, "median": theirs.median },
@@ -49,16 +78,16 @@ pub fn startup(
             }
             Err(error) => {
                 all = false;
-                println!("{name:10} did not run: {error:#}");
-                list.push(serde_json::json!({ "program": name, "error": format!("{error:#}") }));
+                println!("{case:10} did not run: {error:#}");
+                list.push(serde_json::json!({ "program": case, "error": format!("{error:#}") }));
             }
         }
     }
-    if let Some(path) = json {
-        let report = serde_json::json!({ "bench": "startup", "rounds": rounds, "loader": loader, "programs": list });
+    if let Some(path) = settings.json {
+        let report = serde_json::json!({ "bench": name, "rounds": rounds, "loader": loader, "programs": list });
         fs::write(path, serde_json::to_string_pretty(&report)? + "\n")
             .with_context(|| path.display().to_string())?;
     }
     workshop.close(&context)?;
-    Ok(all || !check)
+    Ok(all || !settings.check)
 }

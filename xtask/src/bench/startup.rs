@@ -30,6 +30,13 @@ pub struct Times {
     pub median: f64,
 }
 
+impl Times {
+    /// The least and the median of the values.
+    pub fn of(values: Vec<f64>) -> Self {
+        Self { minimum: values.iter().copied().fold(f64::INFINITY, f64::min), median: median(values) }
+    }
+}
+
 /// One program under both loaders.
 pub struct Comparison {
     /// The command, as measured.
@@ -109,15 +116,11 @@ fn compare(
             bar.inc(1);
         }
     }
-    let summary = |values: Vec<f64>| Times {
-        minimum: values.iter().copied().fold(f64::INFINITY, f64::min),
-        median: median(values),
-    };
     let command = format!("{} {}", file.display(), arguments.join(" "));
     Ok(Comparison {
         command,
-        ours: summary(times.0),
-        theirs: summary(times.1),
+        ours: Times::of(times.0),
+        theirs: Times::of(times.1),
         ratio: median(ratios),
     })
 }
@@ -161,7 +164,8 @@ fn once(copy: &Path, program: &Path, arguments: &[&str]) -> anyhow::Result<f64> 
     Ok(time.as_secs_f64() * 1e6)
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+/// The middle value; not a number of none.
+pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
