@@ -1,0 +1,120 @@
+//! dlopen and dlclose of one library and of a closure of a hundred, in one program that either loader starts in turn. Owns the
+//! libraries' shape; times are taken in the program, by the monotonic clock, around the two calls.
+
+use super::startup::{Comparison, Times, median};
+use anyhow::{Context as _, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+use rtld_suites::harness::{Build, Context, Run, Status, Way};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Libraries of the large closure.
+const CLOSURE: usize = 100;
+/// Functions of each library.
+const FUNCTIONS: usize = 20;
+/// How many later libraries each one needs, if there are as many.
+const NEEDED: usize = 3;
+/// Times that one process opens and closes.
+const REPEATS: usize = 20;
+
+/// Measures both closures in `rounds` processes of each loader, in turn.
+pub fn measure(context: &Context, rounds: usize) -> anyhow::Result<Vec<(&'static str, anyhow::Result<Comparison>)>> {
+    let program = Build::new("bench/dlopen.c").flag("-O2").build(context)?;
+    let alone = library(context, "alone", 0, &[])?;
+    let whole = closure(context)?;
+    let total = u64::try_from(2 * rounds)?;
+    let bar = ProgressBar::new(total).with_style(ProgressStyle::with_template("{bar:40} {pos}/{len} {msg} {eta}")?);
+    let mut results = Vec::new();
+    for (name, file) in [("1", &alone), ("100", &whole)] {
+        bar.set_message(name);
+        results.push((name, compare(context, &program, file, rounds, &bar)));
+    }
+    bar.finish_and_clear();
+    Ok(results)
+}
+
+/// The libraries from the last to the first; the first needs all others, directly or not.
+fn closure(context: &Context) -> anyhow::Result<PathBuf> {
+    let mut built: Vec<PathBuf> = Vec::new();
+    for number in (0..CLOSURE).rev() {
+        // `built` holds number + 1, number + 2, ... from its end.
+        let needed: Vec<&Path> = built.iter().rev().take(NEEDED).map(PathBuf::as_path).collect();
+        let file = library(context, "closure", number, &needed)?;
+        built.push(file);
+    }
+    built.pop().context("a closure has a first library")
+}
+
+/// A library with functions, a table of pointers to its own and to those of the libraries it needs, and calls of the latter.
+fn library(context: &Context, place: &str, number: usize, needed: &[&Path]) -> anyhow::Result<PathBuf> {
+    let mut text = String::new();
+    let others: Vec<usize> = (1..=needed.len()).map(|step| number + step).collect();
+    for other in &others {
+        for index in 0..FUNCTIONS {
+            writeln!(text, "int f{other}_{index}(int);")?;
+        }
+    }
+    for index in 0..FUNCTIONS {
+        write!(text, "int f{number}_{index}(int x) {{ return x")?;
+        for other in &others {
+            write!(text, " + f{other}_{index}(x)")?;
+        }
+        writeln!(text, "; }}")?;
+    }
+    writeln!(text, "int (*const table{number}[])(int) = {{")?;
+    for of in std::iter::once(&number).chain(&others) {
+        for index in 0..FUNCTIONS {
+            writeln!(text, "f{of}_{index},")?;
+        }
+    }
+    writeln!(text, "}};")?;
+    let build = Build::inline(&format!("{place}/{number}.c"), &text)
+        .shared()
+        .flags(&["-O1", "-Wl,--no-as-needed", "-Wl,--enable-new-dtags,-rpath,$ORIGIN"])
+        .flag(format!("-Wl,-soname,lib{place}{number}.so"))
+        .output(format!("{place}/lib{place}{number}.so"));
+    needed.iter().fold(build, |build, library| build.with(library)).build(context)
+}
+
+fn compare(
+    context: &Context,
+    program: &Path,
+    file: &Path,
+    rounds: usize,
+    bar: &ProgressBar,
+) -> anyhow::Result<Comparison> {
+    let mut times = (Vec::new(), Vec::new());
+    let mut ratios = Vec::new();
+    for round in 0..rounds {
+        // Who goes first alternates too.
+        let pair = if round % 2 == 0 {
+            let ours = once(context, program, file, Way::Interpreter)?;
+            (ours, once(context, program, file, Way::Reference)?)
+        } else {
+            let theirs = once(context, program, file, Way::Reference)?;
+            (once(context, program, file, Way::Interpreter)?, theirs)
+        };
+        ratios.push(median(pair.0.clone()) / median(pair.1.clone()));
+        times.0.extend(pair.0);
+        times.1.extend(pair.1);
+        bar.inc(1);
+    }
+    Ok(Comparison {
+        command: format!("{} {} {REPEATS}", program.display(), file.display()),
+        ours: Times::of(times.0),
+        theirs: Times::of(times.1),
+        ratio: median(ratios),
+    })
+}
+
+/// One process: the times it printed, microseconds.
+fn once(context: &Context, program: &Path, file: &Path, way: Way) -> anyhow::Result<Vec<f64>> {
+    let repeats = REPEATS.to_string();
+    let outcome = Run::new(program).way(way).args([file.as_os_str(), repeats.as_ref()]).output(context)?;
+    let times: Vec<f64> =
+        outcome.text().lines().filter_map(|line| line.parse::<f64>().ok()).map(|time| time / 1000.0).collect();
+    if outcome.status != Status::Exit(0) || times.len() != REPEATS {
+        bail!("{}", outcome.describe());
+    }
+    Ok(times)
+}
