@@ -21,6 +21,7 @@ pub mod open;
 pub mod pins;
 pub mod resolve;
 pub mod symbol;
+mod thread_block;
 pub mod thread_local;
 pub mod threads;
 pub mod world;

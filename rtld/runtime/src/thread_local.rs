@@ -4,6 +4,7 @@
 //! were allocated for dynamic modules. All memory is the loader's own; nothing here calls the program's malloc. A thread
 //! changes only its own vector.
 
+use crate::thread_block;
 use crate::threads::{self, clear_own};
 use crate::world::{Snapshot, World};
 use alloc::alloc::{alloc_zeroed, dealloc};
@@ -88,35 +89,6 @@ fn store_vector(control: usize, address: usize) {
 
 // --- Blocks of dynamic modules ---------------------------------------------------------------------------------------
 
-/// In front of each block: how it was allocated.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct BlockHeader {
-    size: usize,
-    alignment: usize,
-}
-
-fn make_block(module: &Module) -> Option<(usize, usize)> {
-    let alignment = (module.segment.align as usize).max(align_of::<BlockHeader>()).max(16);
-    let misalignment = module.segment.vaddr as usize & (module.segment.align.max(1) as usize - 1);
-    let room = alignment.max(size_of::<BlockHeader>()).checked_next_multiple_of(alignment)?;
-    let size = room.checked_add(misalignment)?.checked_add(module.segment.memsz as usize)?;
-    let layout = Layout::from_size_align(size, alignment).ok()?;
-    // SAFETY: the layout is not empty.
-    let memory = unsafe { alloc_zeroed(layout) };
-    if memory.is_null() {
-        return None;
-    }
-    let header = memory.cast::<BlockHeader>();
-    // SAFETY: the memory begins with room for the header, suitably aligned.
-    unsafe { header.write(BlockHeader { size, alignment }) };
-    let allocation = memory.expose_provenance();
-    let block = allocation.wrapping_add(room).wrapping_add(misalignment);
-    // SAFETY: the block is the rest of the fresh memory; the image is mapped as long as the snapshot is read.
-    unsafe { module.fill(block) };
-    Some((allocation, block))
-}
-
 fn free_block(vector: Dtv, module: usize) {
     let Some(word) = account(vector, module) else { return };
     // SAFETY: the word is inside the vector's memory.
@@ -126,13 +98,8 @@ fn free_block(vector: Dtv, module: usize) {
     }
     // SAFETY: the same word.
     unsafe { word.write(0) };
-    let memory = core::ptr::with_exposed_provenance_mut::<u8>(allocation);
-    // SAFETY: make_block put the header there.
-    let header = unsafe { memory.cast::<BlockHeader>().read() };
-    if let Ok(layout) = Layout::from_size_align(header.size, header.alignment) {
-        // SAFETY: allocated by make_block with this layout.
-        unsafe { dealloc(memory, layout) };
-    }
+    // SAFETY: the account said so, and now forgets it; the thread is gone or the block's module is.
+    unsafe { thread_block::free(allocation) };
 }
 
 // --- Threads that begin and end --------------------------------------------------------------------------------------
@@ -278,11 +245,11 @@ fn address_slowly(world: &World, control: usize, reference: Reference) -> Option
         } else if module.is_static() {
             control.wrapping_sub(module.offset)
         } else {
-            let (allocation, block) = make_block(&module)?;
+            let block = thread_block::make(&module, thread_block::checks_leaks(snapshot))?;
             let word = account(vector, reference.module)?;
             // SAFETY: the word is inside the vector's memory, which only this thread changes.
-            unsafe { word.write(allocation) };
-            block
+            unsafe { word.write(block.allocation) };
+            block.start
         };
         vector.set(reference.module, block).ok()?;
         Some(block.wrapping_add(reference.offset))

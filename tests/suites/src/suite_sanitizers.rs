@@ -138,7 +138,10 @@ fn normalised(context: &Context, program: &Path, outcome: &Outcome) -> String {
         // Whole paths, and the name alone as ThreadSanitizer gives it.
         text = text.replace(&file.display().to_string(), short).replace(&format!("({name}+"), &format!("({short}+"));
     }
-    text.lines().filter(|line| !is_dump(line)).map(|line| without_numbers(line) + "\n").collect()
+    text.lines()
+        .filter(|line| !is_dump(line) && !is_suppression(line))
+        .map(|line| without_numbers(line) + "\n")
+        .collect()
 }
 
 /// A report without the frames' lines, and its summary without the place.
@@ -156,6 +159,13 @@ fn is_dump(line: &str) -> bool {
     let line = line.trim_start().trim_start_matches("=>");
     let bytes = |text: &str| text.chars().all(|c| c.is_ascii_hexdigit() || " []^".contains(c));
     bytes(line) || line.strip_prefix("0x").and_then(|line| line.split_once(':')).is_some_and(|(_, rest)| bytes(rest))
+}
+
+/// The account of leaks that LeakSanitizer leaves out by itself: glibc's blocks of thread-local storage, in some runs.
+fn is_suppression(line: &str) -> bool {
+    line.starts_with("-----")
+        || ["Suppressions used:", "  count      bytes template"].contains(&line)
+        || line.ends_with(" *tls_get_addr*")
 }
 
 /// A line with its addresses and ids replaced.
