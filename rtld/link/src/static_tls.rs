@@ -62,6 +62,12 @@ impl Module {
     }
 }
 
+impl PartialEq for Module {
+    fn eq(&self, other: &Module) -> bool {
+        (self.object, self.offset, self.image) == (other.object, other.offset, other.image)
+    }
+}
+
 /// What a module id stands for.
 #[derive(Clone, Copy, Debug)]
 pub struct Slot {
@@ -343,7 +349,7 @@ mod tests {
         let object = ObjectIndex(object);
         let segment = Tls { vaddr: 0, filesz: 0, memsz, align: 16 };
         let module = Module { object, offset: 0, image: 0, segment, before: 0, settled: false };
-        plan.slots.push(Cell::new(Slot { module: Some(module), generation: 1 }));
+        try_push(&mut plan.slots, Cell::new(Slot { module: Some(module), generation: 1 })).unwrap();
         object
     }
 
@@ -362,11 +368,5 @@ mod tests {
         assert_eq!(plan.make_static(second).unwrap().offset, 1136);
         assert_eq!(plan.id(second), 2);
         assert_eq!(plan.id(first), 0);
-    }
-}
-
-impl PartialEq for Module {
-    fn eq(&self, other: &Module) -> bool {
-        (self.object, self.offset, self.image) == (other.object, other.offset, other.image)
     }
 }
