@@ -58,15 +58,17 @@ pub fn set(world: &World, message: fmt::Arguments<'_>) {
     if !written {
         text = Vec::new();
     }
-    match current(world) {
-        Some(error) => *error = LastError { text, told: false },
-        None => {
-            // Without memory even for this the caller sees a failure without a text.
-            let Ok(error) = try_box(LastError { text, told: false }) else { return };
-            let address = Box::into_raw(error).expose_provenance();
-            // SAFETY: a word of the calling thread's own area.
-            unsafe { threads::error_slot(world).write(address) };
-        }
+    // Without memory even for this the caller sees the error before, or a failure without a text.
+    let Ok(error) = try_box(LastError { text, told: false }) else { return };
+    let old = current(world).map(core::ptr::from_mut);
+    let slot = threads::error_slot(world);
+    // One store, and the old error is freed after it: the child of a fork that happens in between finds an error that is
+    // whole, and frees it when the thread's stack is used again.
+    // SAFETY: a word of the calling thread's own area.
+    unsafe { slot.write_volatile(Box::into_raw(error).expose_provenance()) };
+    if let Some(old) = old {
+        // SAFETY: a box that this function leaked for this thread before, and that the slot led to until now.
+        drop(unsafe { Box::from_raw(old) });
     }
 }
 
