@@ -1,5 +1,6 @@
 // fork, vfork, posix_spawn, system and popen; with the argument `threads` while 4 other threads allocate, bind and open without
-// pause. Each child does what a child may: binds functions it has not called yet, opens a library and uses it, throws nothing.
+// pause. Each child does what a child may: binds functions it has not called yet, opens a library and uses it,
+// starts threads, forks.
 #define _GNU_SOURCE
 #include "../dlfcn/report.h"
 #include <math.h>
@@ -10,12 +11,24 @@
 extern char **environ;
 static int stop;
 
+// A thread's first use of a module, and an error of its own that it does not read.
+static void *used_once(void *value) {
+    long first = ((int (*)(void))value)();
+    dlsym(RTLD_DEFAULT, "nosuch");
+    return (void *)first;
+}
+
 static void *busy(void *unused) {
     while (!__atomic_load_n(&stop, __ATOMIC_SEQ_CST)) {
         free(malloc(100));
         void *handle = must_open("./libbusy.so", RTLD_NOW);
         int (*value)(void) = (int (*)(void))must_find(handle, "value");
         if (value() < 5) abort();
+        // An error of this thread's own, and blocks of other threads that come and go.
+        if (dlsym(handle, "nosuch") || !strstr(dlerror(), "undefined symbol: nosuch")) abort();
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, used_once, (void *)value)) abort();
+        pthread_join(thread, NULL);
         dlclose(handle);
     }
     return unused;
@@ -27,13 +40,24 @@ static int status_of(pid_t child) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
-// In the child of fork: first calls, a library, a symbol, a fork again.
+// In the child of fork: first calls, a library, threads, a symbol, a fork again.
 static int child_work(void) {
     if (labs(-4) != 4 || strtol("12", NULL, 10) != 12 || atof("1.5") != 1.5) return 1;
     void *handle = dlopen("./libchild.so", RTLD_NOW);
     if (!handle) return 2;
     int (*value)(void) = (int (*)(void))dlsym(handle, "value");
     if (!value || value() != 5 || value() != 7) return 3;
+    // Threads on the stacks that the parent's threads had at the fork.
+    pthread_t threads[6];
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < 6; i++)
+            if (pthread_create(&threads[i], NULL, used_once, (void *)value)) return 9;
+        for (int i = 0; i < 6; i++) {
+            void *first;
+            pthread_join(threads[i], &first);
+            if ((long)first != 5) return 10;
+        }
+    }
     if (dlclose(handle)) return 4;
     if (dlsym(RTLD_DEFAULT, "nosuch") || !dlerror()) return 5;
     pid_t again = fork();
@@ -88,7 +112,7 @@ static int handled(void) {
 int main(int count, char **arguments) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     pthread_t threads[4];
-    int threaded = count > 1 && !strcmp(arguments[1], "threads"), rounds = threaded ? 20 : 3;
+    int threaded = count > 1 && !strcmp(arguments[1], "threads"), rounds = threaded ? 100 : 3;
     if (threaded)
         for (int i = 0; i < 4; i++) pthread_create(&threads[i], NULL, busy, NULL);
     int right = 0;

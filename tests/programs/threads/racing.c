@@ -22,6 +22,8 @@ static void *creates(void *unused) {
     (void)unused;
     return (void *)wrong;
 }
+// A new thread's first value of a module that has just been opened.
+static void *first(void *value) { return (void *)(long)((int (*)(void))value)(); }
 static void *opens(void *which) {
     long wrong = 0;
     for (int round = 0; round < 300; round++) {
@@ -30,6 +32,11 @@ static void *opens(void *which) {
         void *handle = must_open(file, RTLD_NOW | RTLD_LOCAL);
         int (*value)(void) = (int (*)(void))must_find(handle, "value");
         wrong += value() < 5;
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, first, (void *)value)) abort();
+        void *seen = NULL;
+        pthread_join(thread, &seen);
+        wrong += (long)seen != 5;
         dlclose(handle);
     }
     return (void *)wrong;

@@ -23,9 +23,9 @@ parent 5";
     let want = format!("fork 3 of 3\n{rest}");
     same(context, report, "a single-threaded program", &program, Want::Clean(&want), |run| run);
     // Under ld-linux 2.36 some of these children hang: another thread held the lock of dlopen (users.md 0, 3b).
-    let want = format!("fork 20 of 20\n{rest}");
+    let want = format!("fork 100 of 100\n{rest}");
     written(context, report, "a threaded program whose threads open libraries", &program, Want::Clean(&want), |run| {
-        run.args(["threads"]).limit(20)
+        run.args(["threads"]).limit(60)
     });
     let library =
         Build::new("threads/thrower_library.cpp").shared().flag("-O1").output("libthrower.so").build(context)?;

@@ -3,7 +3,7 @@
 //! programs check themselves and print counts.
 
 use crate::harness::{Build, Compiler, Context, Report};
-use crate::same::{Want, same};
+use crate::same::{Want, same, written};
 use anyhow::Result;
 
 /// Runs the suite.
@@ -116,17 +116,22 @@ fn unwinding(context: &Context, report: &mut Report) -> Result<()> {
 }
 
 fn racing(context: &Context, report: &mut Report) -> Result<()> {
+    // Three modules that blocks are made for in each thread, and one that lies in every thread's static blocks: of two, closed in
+    // the order they were opened in, neither gives its place back, under ld-linux as under ours.
     for number in 0..4 {
+        let size =
+            if number < 3 { format!("-DSIZE={}", 100 + 3000 * number) } else { "-DMODEL=\"initial-exec\"".to_owned() };
         Build::new("tls/module.c")
             .shared()
             .flags(&["-O1", "-DNUMBER=5"])
-            .flag(format!("-DSIZE={}", 100 + 3000 * number))
+            .flag(size)
             .output(format!("racing/lib{number}.so"))
             .build(context)?;
     }
     let program =
         Build::new("threads/racing.c").flags(&["-O1", "-pthread", "-rdynamic"]).output("race").build(context)?;
     let name = "threads come and go while modules with thread-local data are opened and closed";
-    same(context, report, name, &program, Want::Clean("wrong 0"), |run| run);
+    // Threads that begin while a module is opened are where ld-linux has failed for years (BZ 19329, users.md D4).
+    written(context, report, name, &program, Want::Clean("wrong 0"), |run| run);
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use super::{Script, node};
 use crate::harness::{Build, Context, Report};
+use crate::same::{Want, written};
 use anyhow::Result;
 
 /// Runs the cases.
@@ -10,6 +11,23 @@ pub fn run(context: &Context, report: &mut Report, script: &Script) -> Result<()
     needed(context, report, script)?;
     bound(context, report, script)?;
     handles(context, report, script);
+    ending(context, report)
+}
+
+/// Loading while the process ends.
+fn ending(context: &Context, report: &mut Report) -> Result<()> {
+    let program = Build::new("dlfcn/ending.c").flag("-O1").build(context)?;
+    let used = |who: &str| format!("+32\n{who}: opened\n{who}: 32\n-32\n");
+    // What was opened is finalised before the program that opened it, in reverse (docs/decisions/0025); ld-linux finalises the
+    // program first, and the two in the order in which they were opened.
+    let want = format!(
+        "+35\n+31\n{}{}atexit 31\n-31\n-35\n{}closed one, mapped 1",
+        used("main"),
+        used("handler"),
+        used("destructor")
+    );
+    let name = "an atexit handler and a destructor open libraries";
+    written(context, report, name, &program, Want::Clean(&want), |run| run);
     Ok(())
 }
 

@@ -85,6 +85,11 @@ unknown -1 unsupported dlinfo request",
     written(context, report, "dlinfo: the origin of the program", &script.program, Want::Clean(&want), |run| {
         run.args(["open p - now", "origin p"])
     });
+    let program = Build::new("dlfcn/callbacks.cpp").flags(&["-O1", "-pthread"]).build(context)?;
+    let caught = "caught 7, another thread 1\n";
+    let want = format!("{caught}{caught}{caught}opening callback 0 visited all 1, mapped 0");
+    let name = "dl_iterate_phdr: callbacks that throw, and that open and close";
+    same(context, report, name, &program, Want::Clean(&want), |run| run);
     iterate(context, report, &library, &threaded)
 }
 
