@@ -4,7 +4,7 @@
 //! Leak checkers scan a block for pointers only if they find out where it begins and ends. LeakSanitizer asks its own malloc,
 //! which the loader never calls, or takes a block that begins 16 bytes into a page for one in glibc 2.19's form, with size and
 //! start in front of it. So that is the form where LeakSanitizer is in the process: otherwise it would report as lost whatever
-//! only a plug-in's thread-local variable points to.
+//! only a plug-in's thread-local variable points to. (LLVM's does so all the same since release 18, which asks its malloc only.)
 
 use crate::world::Snapshot;
 use alloc::alloc::{alloc_zeroed, dealloc};

@@ -2,9 +2,11 @@
 //! UndefinedBehaviorSanitizer by gcc and clang. Clean programs stay clean and each report is the one under ld-linux in the same
 //! run, addresses and process ids aside: the sanitizers read the object list, thread-local storage and symbols for themselves.
 
-use crate::harness::{Build, Compiler, Context, Outcome, Report, Run, WAYS, Way};
+use crate::harness::{Build, Compiler, Context, Outcome, Report, Run, Status, WAYS, Way};
 use crate::same::label;
+use anyhow::Context as _;
 use std::path::Path;
+use std::process::Command;
 
 /// One fixture with its sanitizer.
 struct Fixture {
@@ -55,6 +57,9 @@ const FIXTURES: &[Fixture] = &[
     },
 ];
 
+/// LLVM's first release whose LeakSanitizer knows a block of dynamic thread-local storage only if its own malloc gave it.
+const BLOCKS_UNKNOWN_SINCE: u32 = 18;
+
 /// Runs the suite.
 pub fn run(context: &Context, report: &mut Report) -> anyhow::Result<()> {
     for compiler in [Compiler::Gcc, Compiler::Clang] {
@@ -85,11 +90,16 @@ fn check(context: &Context, report: &mut Report, compiler: Compiler, fixture: &F
         build = build.with(library("liblibrary.so")?).flag("-Wl,-rpath,$ORIGIN");
     }
     let program = build.build(context)?;
+    let major = compiler_version(compiler)?;
     for (mode, wanted) in fixture.modes {
         for (way, bind) in WAYS {
             let place = context.work.join(&directory);
             let start = |file: &Path| Run::new(file).bind(bind).directory(&place).limit(120);
-            let result = compare(context, &start, &program, way, mode, wanted);
+            let result = if *mode == "plugin-keeps" && compiler == Compiler::Clang && major >= BLOCKS_UNKNOWN_SINCE {
+                lost(context, &start(&program).way(way))
+            } else {
+                compare(context, &start, &program, way, mode, wanted)
+            };
             report.check(format!("{directory} {mode} ({})", label(way, bind)), result);
         }
     }
@@ -127,6 +137,27 @@ fn compare(
     Err(format!("first difference {different:?}\nexpected {}\ngot      {}", theirs.describe(), ours.describe()))
 }
 
+/// Where the leak checker cannot know our blocks: what only a plug-in's thread-local variable points to is reported as lost.
+/// ld-linux takes such blocks from the program's malloc, which our loader never calls.
+fn lost(context: &Context, run: &Run) -> Result<(), String> {
+    let got = run.clone().args(["plugin-keeps"]).output(context).map_err(|error| format!("{error:#}"))?;
+    let summary = "SUMMARY: AddressSanitizer: 100 byte(s) leaked in 1 allocation(s).";
+    let reported = got.status == Status::Exit(1) && got.text() == "called\n" && got.error_text().contains(summary);
+    if reported {
+        Ok(())
+    } else {
+        Err(format!("expected the leak of 100 bytes to be reported\ngot      {}", got.describe()))
+    }
+}
+
+/// The compiler's major version.
+fn compiler_version(compiler: Compiler) -> anyhow::Result<u32> {
+    let output = Command::new(compiler.name()).arg("-dumpversion").output().context(compiler.name())?;
+    let text = String::from_utf8(output.stdout)?;
+    let major = text.trim().split('.').next().unwrap_or_default();
+    major.parse().with_context(|| format!("{} -dumpversion: {text}", compiler.name()))
+}
+
 /// Standard output and the report without what differs from run to run: addresses (but not offsets in a file), process and
 /// thread ids, dumps of memory, and the names of the loader and of the copy that has our interpreter.
 fn normalised(context: &Context, program: &Path, outcome: &Outcome) -> String {
@@ -144,9 +175,10 @@ fn normalised(context: &Context, program: &Path, outcome: &Outcome) -> String {
         .collect()
 }
 
-/// A report without the frames' lines, and its summary without the place.
+/// A report without the frames' lines and variables' names, and its summary without the place.
 fn without_frames(text: &str) -> String {
-    let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+    let lines =
+        text.lines().filter(|line| !line.trim_start().starts_with('#') && !line.contains("Location is global "));
     let cut = |line: &str| {
         let words = if line.starts_with("SUMMARY: ") { 3 } else { usize::MAX };
         line.split(' ').take(words).collect::<Vec<_>>().join(" ") + "\n"
