@@ -1,9 +1,10 @@
 //! What is stored into the passive loader file: exactly the words that are meant, nothing beside them.
 //!
-//! The offsets are those of glibc 2.36, by its debug information.
+//! Where the words lie is what the table says of the machine's release, which `layout` compares with its debug information.
 
 use std::collections::BTreeMap;
 
+use rtld_clib::offsets::StackPermissions;
 use rtld_clib::{Callbacks, Glibc, Library, ProcessFacts, TlsFacts};
 
 use crate::mapped::{LIBC, LOADER, Mapped};
@@ -17,11 +18,19 @@ fn changes(loader: &Mapped, name: &str, act: impl FnOnce()) -> BTreeMap<usize, u
     pairs.filter(|(_, (before, after))| before != after).map(|(index, (_, after))| (8 * index, after)).collect()
 }
 
-fn glibc_2_36() -> (Mapped, Glibc) {
+fn machines_own() -> (Mapped, Glibc) {
     let loader = Mapped::new(LOADER);
     let glibc = recognised(&Mapped::new(LIBC), &loader).unwrap();
-    assert_eq!(glibc.name(), "2.36", "the offsets in this test are those of glibc 2.36");
     (loader, glibc)
+}
+
+/// The field that says whether stacks are executable, and what it holds for a stack with these `p_flags`.
+fn stack_permissions(glibc: &Glibc, flags: u64) -> (usize, u64) {
+    match glibc.offsets().global.stack_permissions {
+        StackPermissions::SegmentFlags(offset) => (offset, flags),
+        // PROT_READ is PF_R's bit and the other way round, as PROT_EXEC and PF_X.
+        StackPermissions::ProtectionFlags(offset) => (offset, flags >> 2 & 1 | flags & 2 | (flags & 1) << 2),
+    }
 }
 
 const FACTS: ProcessFacts = ProcessFacts {
@@ -45,40 +54,41 @@ const FACTS: ProcessFacts = ProcessFacts {
 
 #[test]
 fn the_process_is_published() {
-    let (loader, glibc) = glibc_2_36();
+    let (loader, glibc) = machines_own();
     let global_address = loader.base as u64 + loader.symbol("_rtld_global").st_value;
     let mut global = BTreeMap::new();
     let read_only = changes(&loader, "_rtld_global_ro", || {
         global = changes(&loader, "_rtld_global", || glibc.publish(&FACTS).unwrap());
     });
-    let list = |offset: u64| global_address + offset;
-    let expected = BTreeMap::from([
+    let offsets = glibc.offsets();
+    let (stack, permissions) = stack_permissions(&glibc, 6);
+    let mut expected = BTreeMap::from([
         (0, 0x5000_0000),
         (8, 5),
-        (16, 0x5000_0000 + 728),
-        (2728, 0x6000_0000),
-        (4192, 6),
-        (4264, list(4264)),
-        (4272, list(4264)),
-        (4280, list(4280)),
-        (4288, list(4280)),
-        (4296, list(4296)),
-        (4304, list(4296)),
+        (16, 0x5000_0000 + offsets.link_map.search_list as u64),
+        (offsets.global.all_directories, 0x6000_0000),
+        (stack, permissions),
     ]);
+    // Lists that are empty: both pointers lead to the list itself.
+    let lists = [offsets.global.stack_used, offsets.global.stack_user, offsets.global.stack_cache];
+    for offset in lists.into_iter().flatten() {
+        expected.extend([(offset, global_address + offset as u64), (offset + 8, global_address + offset as u64)]);
+    }
     assert_eq!(global, expected);
-    let expected = BTreeMap::from([
-        (8, 0x7000_0200),
-        (16, 6),
-        (24, 0x4000),
-        (32, 3632),
-        (64, 250),
-        (96, 0x1111_2222),
-        (104, 0x7000_0100),
-        (672, 0x1980),
-        (680, 64),
-        (712, 0x6000_0000),
-        (776, 2),
+    let places = &offsets.read_only;
+    let mut expected = BTreeMap::from([
+        (places.platform, 0x7000_0200),
+        (places.platform + 8, 6),
+        (places.page_size, 0x4000),
+        (places.clock_ticks, 250),
+        (places.hwcap, 0x1111_2222),
+        (places.auxv, 0x7000_0100),
+        (places.initial_directories, 0x6000_0000),
+        (places.hwcap2, 2),
     ]);
+    expected.extend(places.minimum_signal_stack.map(|offset| (offset, 3632)));
+    expected.extend(places.tls_static_size.map(|offset| (offset, 0x1980)));
+    expected.extend(places.tls_static_align.map(|offset| (offset, 64)));
     assert_eq!(read_only, expected);
     assert_eq!(loader.words("_dl_argv"), [0x7000_0008]);
     assert_eq!(loader.words("__libc_stack_end"), [0x7000_0000]);
@@ -88,17 +98,18 @@ fn the_process_is_published() {
 
 #[test]
 fn what_the_kernel_did_not_say_keeps_glibcs_value() {
-    let (loader, glibc) = glibc_2_36();
+    let (loader, glibc) = machines_own();
     let facts = ProcessFacts { platform: None, ..FACTS };
     let read_only = changes(&loader, "_rtld_global_ro", || glibc.publish(&facts).unwrap());
-    for offset in [8, 16] {
+    let platform = glibc.offsets().read_only.platform;
+    for offset in [platform, platform + 8] {
         assert!(!read_only.contains_key(&offset), "offset {offset}");
     }
 }
 
 #[test]
 fn the_callbacks_are_published() {
-    let (loader, glibc) = glibc_2_36();
+    let (loader, glibc) = machines_own();
     let callbacks = Callbacks {
         lookup_symbol: 1,
         open: 2,
@@ -110,37 +121,48 @@ fn the_callbacks_are_published() {
         initialise_static_tls: 8,
     };
     let changed = changes(&loader, "_rtld_global_ro", || glibc.publish_callbacks(&callbacks).unwrap());
-    assert_eq!(changed, BTreeMap::from([(808, 1), (816, 2), (824, 3), (848, 4), (864, 5)]));
+    let places = &glibc.offsets().read_only;
+    let mut expected =
+        BTreeMap::from([(places.lookup_symbol, 1), (places.open, 2), (places.close, 3), (places.tls_get_addr_soft, 4)]);
+    expected.extend(places.find_object.map(|offset| (offset, 5)));
+    assert_eq!(changed, expected);
     let callbacks = Callbacks { catch_error: Some(6), error_free: Some(7), ..callbacks };
     let changed = changes(&loader, "_rtld_global_ro", || glibc.publish_callbacks(&callbacks).unwrap());
-    assert_eq!(changed, BTreeMap::from([(832, 6), (840, 7)]));
+    let expected = places.catch_error.map(|offset| (offset, 6)).into_iter();
+    assert_eq!(changed, expected.chain(places.error_free.map(|offset| (offset, 7))).collect());
 }
 
 #[test]
 fn the_tls_modules_are_published() {
-    let (loader, glibc) = glibc_2_36();
+    let (loader, glibc) = machines_own();
     let facts = TlsFacts { slotinfo: 0x1000, max_module: 4, static_count: 3, generation: 1, initial_dtv: 0x2000 };
     let changed = changes(&loader, "_rtld_global", || glibc.publish_tls(&facts).unwrap());
-    assert_eq!(changed, BTreeMap::from([(4200, 4), (4208, 0x1000), (4216, 3), (4240, 0x2000), (4248, 1)]));
+    let places = &glibc.offsets().global;
+    let expected = BTreeMap::from([
+        (places.tls_max_module, 4),
+        (places.tls_slotinfo, 0x1000),
+        (places.tls_static_count, 3),
+        (places.initial_dtv, 0x2000),
+        (places.tls_generation, 1),
+    ]);
+    assert_eq!(changed, expected);
 }
 
 #[test]
 fn the_vdso_is_published() {
-    let (loader, glibc) = glibc_2_36();
+    let (loader, glibc) = machines_own();
     // Any library serves that defines the names: the running process's vDSO.
     let header = vdso_header();
     let vdso = running_vdso(header);
     let changed = changes(&loader, "_rtld_global_ro", || glibc.publish_vdso(&vdso, 0x3000, header).unwrap());
     let function = |name: &str| vdso.address(name.as_bytes()).unwrap() as u64;
-    let expected = BTreeMap::from([
-        (720, header as u64),
-        (728, 0x3000),
-        (736, function("__vdso_clock_gettime")),
-        (744, function("__vdso_gettimeofday")),
-        (752, function("__vdso_time")),
-        (760, function("__vdso_getcpu")),
-        (768, function("__vdso_clock_getres")),
-    ]);
+    let places = &glibc.offsets().read_only;
+    let mut expected = BTreeMap::from([(places.vdso_header, header as u64), (places.vdso_map, 0x3000)]);
+    let names = ["__vdso_clock_gettime", "__vdso_gettimeofday", "__vdso_time", "__vdso_getcpu", "__vdso_clock_getres"];
+    expected.extend(names.iter().enumerate().map(|(index, name)| (places.vdso_functions + 8 * index, function(name))));
+    // Only newer kernels have it.
+    let random = places.vdso_getrandom.zip(vdso.address(b"__vdso_getrandom"));
+    expected.extend(random.map(|(offset, address)| (offset, address as u64)));
     assert_eq!(changed, expected);
 }
 
@@ -169,8 +191,8 @@ fn running_vdso(header: usize) -> Library<'static> {
 
 #[test]
 fn stacks_become_executable_when_told_so() {
-    let (loader, glibc) = glibc_2_36();
+    let (loader, glibc) = machines_own();
     glibc.set_stack_permissions(6).unwrap();
     let changed = changes(&loader, "_rtld_global", || glibc.set_stack_permissions(7).unwrap());
-    assert_eq!(changed, BTreeMap::from([(4192, 7)]));
+    assert_eq!(changed, BTreeMap::from([stack_permissions(&glibc, 7)]));
 }

@@ -1,6 +1,6 @@
 //! The machine's own glibc is recognised, and each damage to what the checks look at is noticed.
 
-use rtld_clib::{Found, Glibc, Reason, Unsupported, recognise};
+use rtld_clib::{Found, Glibc, Offsets, Reason, Unsupported, recognise};
 
 use crate::mapped::{LIBC, LOADER, Mapped};
 
@@ -77,13 +77,13 @@ fn a_private_import_that_the_loader_file_lacks_is_named() {
         let library = libc.library();
         let symbol = (1..100)
             .filter_map(|index| library.dynamic.symbols.get(index))
-            .find(|symbol| library.dynamic.strings.get(symbol.st_name.into()) == Some(b"_dl_fatal_printf"));
+            .find(|symbol| library.dynamic.strings.get(symbol.st_name.into()) == Some(b"__tunable_get_val"));
         let name = library.dynamic.strings.get(symbol.unwrap().st_name.into()).unwrap();
-        libc.write((name.as_ptr().addr() - libc.base) as u64, b"_dl_fatal_xxxxxx");
+        libc.write((name.as_ptr().addr() - libc.base) as u64, b"__tunable_get_xxx");
     });
-    assert_eq!(unsupported.reason, Reason::PrivateImport(b"_dl_fatal_xxxxxx"));
+    assert_eq!(unsupported.reason, Reason::PrivateImport(b"__tunable_get_xxx"));
     let line = unsupported.to_string();
-    assert!(line.contains("libc.so.6 needs _dl_fatal_xxxxxx, which ld-linux-x86-64.so.2 does not define"), "{line}");
+    assert!(line.contains("libc.so.6 needs __tunable_get_xxx, which ld-linux-x86-64.so.2 does not define"), "{line}");
 }
 
 #[test]
@@ -110,52 +110,62 @@ fn every_description_for_debuggers_is_compared() {
     assert!(matches!(reason, Reason::Field { name: found, found: 9999, .. } if found == name), "{reason:?}");
 }
 
-/// Offsets of glibc 2.36, by its debug information (rtld_global, rtld_global_ro).
+/// A field whose value in the file is known: the variable it is in, where, its bytes, a wrong value, and what it is called.
+type StaticWord = (&'static str, usize, usize, u64, &'static str);
+
+/// Those of the machine's release.
+fn static_words(Offsets { global, read_only, .. }: &Offsets) -> Vec<StaticWord> {
+    let mut words: Vec<StaticWord> = vec![
+        ("_rtld_global", global.namespace_count, 8, 2, "_dl_nns"),
+        ("_rtld_global", global.load_lock + 16, 4, 0, "the kind of _dl_load_lock"),
+        ("_rtld_global", global.all_directories, 8, 1, "_dl_all_dirs"),
+        ("_rtld_global", global.stack_permissions.offset(), 4, 6, "_dl_stack_flags"),
+        ("_rtld_global", global.tls_max_module, 8, 1, "_dl_tls_max_dtv_idx"),
+        ("_rtld_global", global.tls_slotinfo, 8, 1, "_dl_tls_dtv_slotinfo_list"),
+        ("_rtld_global_ro", read_only.page_size, 8, 8192, "_dl_pagesize"),
+        ("_rtld_global_ro", read_only.initial_directories, 8, 1, "_dl_init_all_dirs"),
+        ("_rtld_global_ro", read_only.vdso_header, 8, 1, "_dl_sysinfo_dso"),
+        ("_rtld_global_ro", read_only.vdso_map, 8, 1, "_dl_sysinfo_map"),
+        ("_rtld_global_ro", read_only.vdso_functions, 8, 1, "a vDSO function"),
+        ("_rtld_global_ro", read_only.vdso_functions + 32, 8, 1, "a vDSO function"),
+        ("_rtld_global_ro", read_only.mcount, 8, 0x1000, "_dl_mcount"),
+    ];
+    let mut optional = |variable, offset: Option<usize>, name| {
+        words.extend(offset.map(|offset| (variable, offset, 8, 1, name)));
+    };
+    optional("_rtld_global", global.stack_used, "_dl_stack_used");
+    optional("_rtld_global", global.stack_user.map(|offset| offset + 8), "_dl_stack_user");
+    optional("_rtld_global", global.stack_cache, "_dl_stack_cache");
+    optional("_rtld_global_ro", read_only.find_object, "_dl_find_object");
+    optional("_rtld_global_ro", read_only.vdso_getrandom, "_dl_vdso_getrandom");
+    words
+}
+
 #[test]
 fn every_static_word_is_compared() {
-    assert_eq!(running_version(), "2.36", "the offsets in this test are those of glibc 2.36");
-    for (structure, offset, value, name) in [
-        ("_rtld_global", 2560, 2, "_dl_nns"),
-        ("_rtld_global", 2568 + 16, 0, "the kind of _dl_load_lock"),
-        ("_rtld_global", 2728, 1, "_dl_all_dirs"),
-        ("_rtld_global", 4192, 6, "_dl_stack_flags"),
-        ("_rtld_global", 4200, 1, "_dl_tls_max_dtv_idx"),
-        ("_rtld_global", 4208, 1, "_dl_tls_dtv_slotinfo_list"),
-        ("_rtld_global", 4264, 1, "_dl_stack_used"),
-        ("_rtld_global", 4288, 1, "_dl_stack_user"),
-        ("_rtld_global", 4296, 1, "_dl_stack_cache"),
-        ("_rtld_global_ro", 24, 8192, "_dl_pagesize"),
-        ("_rtld_global_ro", 712, 1, "_dl_init_all_dirs"),
-        ("_rtld_global_ro", 720, 1, "_dl_sysinfo_dso"),
-        ("_rtld_global_ro", 728, 1, "_dl_sysinfo_map"),
-        ("_rtld_global_ro", 736, 1, "a vDSO function"),
-        ("_rtld_global_ro", 768, 1, "a vDSO function"),
-        ("_rtld_global_ro", 864, 1, "_dl_find_object"),
-        ("_rtld_global_ro", 800, 0x1000, "_dl_mcount"),
-    ] {
+    let glibc = recognised(&Mapped::new(LIBC), &Mapped::new(LOADER)).unwrap();
+    for (variable, offset, size, value, name) in static_words(glibc.offsets()) {
         let reason = reason(|_, loader| {
-            let place = loader.symbol(structure).st_value + offset;
-            let mut word: u64 = loader.image.read(place).unwrap();
-            // Two are halves of words: an int in a mutex, an int beside a bool.
-            word = if offset == 2584 || offset == 4192 { word & !0xffff_ffff | value } else { value };
-            loader.write(place, &word.to_le_bytes());
+            loader.write(loader.symbol(variable).st_value + offset as u64, &value.to_le_bytes()[..size]);
         });
         assert!(
             matches!(reason, Reason::Field { name: found, found: number, .. } if found == name && number == value),
             "{name}: {reason:?}"
         );
     }
+    let read_only = &glibc.offsets().read_only;
     for (offset, name) in [
-        (808, "_dl_lookup_symbol_x"),
-        (816, "_dl_open"),
-        (824, "_dl_close"),
-        (832, "_dl_catch_error"),
-        (840, "_dl_error_free"),
-        (848, "_dl_tls_get_addr_soft"),
+        (Some(read_only.lookup_symbol), "_dl_lookup_symbol_x"),
+        (Some(read_only.open), "_dl_open"),
+        (Some(read_only.close), "_dl_close"),
+        (read_only.catch_error, "_dl_catch_error"),
+        (read_only.error_free, "_dl_error_free"),
+        (Some(read_only.tls_get_addr_soft), "_dl_tls_get_addr_soft"),
     ] {
+        let Some(offset) = offset else { continue };
         // The program headers' place: in the file, and no code.
         let reason = reason(|_, loader| {
-            loader.write(loader.symbol("_rtld_global_ro").st_value + offset, &64u64.to_le_bytes());
+            loader.write(loader.symbol("_rtld_global_ro").st_value + offset as u64, &64u64.to_le_bytes());
         });
         assert_eq!(reason, Reason::NotCode(name));
     }

@@ -1,10 +1,11 @@
 //! The main thread's descriptor, made in a child process whose own thread the registrations may take over.
 //!
-//! The offsets are those of glibc 2.36, by its debug information.
+//! Where the words lie is what the table says of the machine's release, which `layout` compares with its debug information.
 
 use nix::libc;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, fork};
+use rtld_clib::offsets::{RseqPlace, StackOwner};
 use rtld_clib::{Glibc, ProcessFacts, RseqFacts, ThreadFacts};
 
 use crate::mapped::{LIBC, LOADER, Mapped};
@@ -17,8 +18,16 @@ unsafe extern "C" {
     static __rseq_size: u32;
 }
 
-#[repr(align(64))]
-struct Descriptor([u64; 2368 / 8]);
+/// Words of the descriptor, larger than any release's.
+const WORDS: usize = 4096 / 8;
+/// How far below the descriptor its rseq area lies, where the release keeps it outside.
+const EXTRA_TLS: usize = 64;
+
+#[repr(C, align(64))]
+struct Descriptor {
+    extra: [u64; EXTRA_TLS / 8],
+    words: [u64; WORDS],
+}
 
 /// Ends this thread's registration by the running glibc.
 fn unregister_rseq() {
@@ -37,6 +46,9 @@ fn in_child(act: impl FnOnce()) {
     // SAFETY: the child only works on its own memory, and leaves by _exit.
     match unsafe { fork() }.unwrap() {
         ForkResult::Child => {
+            // A lock that another thread held at the fork stays locked here, and a panic may want it.
+            // SAFETY: asks for a signal, which ends the child.
+            unsafe { libc::alarm(60) };
             let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(act));
             // SAFETY: ends the child without the parent's exit handlers.
             unsafe { libc::_exit(if outcome.is_ok() { 0 } else { 1 }) }
@@ -50,7 +62,6 @@ fn in_child(act: impl FnOnce()) {
 fn published() -> (Mapped, Glibc) {
     let loader = Mapped::new(LOADER);
     let glibc = recognised(&Mapped::new(LIBC), &loader).unwrap();
-    assert_eq!(glibc.name(), "2.36", "the offsets in this test are those of glibc 2.36");
     let facts = ProcessFacts {
         argv: 0,
         initial_stack: 0,
@@ -74,8 +85,9 @@ fn published() -> (Mapped, Glibc) {
 }
 
 fn prepared(glibc: &Glibc, rseq: RseqFacts) -> &'static mut Descriptor {
-    let block = Box::leak(Box::new(Descriptor([0; 2368 / 8])));
-    let address = (&raw mut *block).expose_provenance();
+    assert!(glibc.descriptor_size() <= 8 * WORDS);
+    let block = Box::leak(Box::new(Descriptor { extra: [0; EXTRA_TLS / 8], words: [0; WORDS] }));
+    let address = (&raw mut *block).expose_provenance() + EXTRA_TLS;
     let random = Some([0x1122_3344_5566_7788, 0x99aa_bbcc_ddee_ff00]);
     let facts = ThreadFacts { dtv: 0xd0, random, initial_stack: 0x7fff_0000, rseq };
     // SAFETY: a zeroed block that is never freed; the memory of `_rtld_global` is the test's own; the child has one thread.
@@ -83,45 +95,80 @@ fn prepared(glibc: &Glibc, rseq: RseqFacts) -> &'static mut Descriptor {
     block
 }
 
-const RSEQ: RseqFacts = RseqFacts { enabled: true, feature_size: 0, align: 0, extra_tls: 0 };
+/// As the kernel says to this process.
+fn rseq() -> RseqFacts {
+    // AT_RSEQ_FEATURE_SIZE, AT_RSEQ_ALIGN.
+    // SAFETY: reads the auxiliary vector, which stays; 0 for what is absent.
+    let [feature_size, align] = [27, 28].map(|kind| unsafe { libc::getauxval(kind) } as usize);
+    RseqFacts { enabled: true, feature_size, align, extra_tls: EXTRA_TLS }
+}
+
+/// The word of the rseq area that holds its cpu_id, as the kernel or nobody has set it.
+fn rseq_cpu(glibc: &Glibc, block: &Descriptor) -> i32 {
+    let word = match glibc.offsets().thread.rseq {
+        RseqPlace::Descriptor(offset) => block.words[offset / 8],
+        RseqPlace::ExtraTls => block.extra[0],
+        RseqPlace::None => panic!("{} knows no rseq", glibc.name()),
+    };
+    (word >> 32) as i32
+}
+
+/// A number of one, two or four bytes as its word holds it: the word's offset and its value.
+fn part(offset: usize, number: u64) -> (usize, u64) {
+    (offset & !7, number << (8 * (offset & 7)))
+}
 
 #[test]
 fn the_descriptor_is_what_glibcs_loader_makes() {
     in_child(|| {
         let (loader, glibc) = published();
-        assert_eq!((glibc.descriptor_size(), glibc.extra_tls(&RSEQ)), (2368, None));
+        let places = &glibc.offsets().thread;
+        assert_eq!(glibc.descriptor_size(), places.size);
+        let extra = glibc.extra_tls(&rseq());
+        assert_eq!(extra.is_some(), places.rseq == RseqPlace::ExtraTls);
+        assert!(extra.is_none_or(|(size, align)| (32..=EXTRA_TLS).contains(&size) && align >= 32));
         unregister_rseq();
-        let block = prepared(&glibc, RSEQ);
-        let tp = (&raw const *block).addr() as u64;
-        let user_stacks = loader.base as u64 + loader.symbol("_rtld_global").st_value + 4280;
+        let block = prepared(&glibc, rseq());
+        let tp = (&raw const block.words).addr() as u64;
+        let stack_user = glibc.offsets().global.stack_user.unwrap();
+        let user_stacks = loader.base as u64 + loader.symbol("_rtld_global").st_value + stack_user as u64;
         let expected = [
             (0, tp),
             (8, 0xd0),
             (16, tp),
             (0x28, 0x1122_3344_5566_7700),
             (0x30, 0x99aa_bbcc_ddee_ff00),
-            (704, user_stacks),
-            (712, user_stacks),
-            (720, u64::from(std::process::id())),
-            (728, tp + 736),
-            (736, tp + 736),
-            (744, -32i64 as u64),
-            (1296, tp + 784),
-            (1552, 1 << 16),
-            (1688, 0x7fff_0000),
+            (places.list, user_stacks),
+            (places.list + 8, user_stacks),
+            part(places.tid, u64::from(std::process::id())),
+            (places.robust_previous, tp + places.robust_head as u64),
+            (places.robust_head, tp + places.robust_head as u64),
+            (places.robust_head + 8, -32i64 as u64),
+            (places.specific, tp + places.specific_first_block as u64),
+            match places.stack_owner {
+                StackOwner::Flag(offset) => part(offset, 1),
+                StackOwner::Mode(offset) => part(offset, 2),
+            },
+            (places.stack_block_size, 0x7fff_0000),
         ];
-        for (index, word) in block.0.iter().enumerate().take(2336 / 8) {
+        let end = match places.rseq {
+            RseqPlace::Descriptor(offset) => offset,
+            RseqPlace::None | RseqPlace::ExtraTls => 8 * WORDS,
+        };
+        for (index, word) in block.words.iter().enumerate().take(end / 8) {
             let offset = 8 * index;
             let expected = expected.iter().find(|(at, _)| *at == offset).map_or(0, |(_, value)| *value);
             assert_eq!(*word, expected, "offset {offset}");
         }
         let global = loader.words("_rtld_global");
-        assert_eq!(global[4280 / 8..4296 / 8], [tp + 704, tp + 704]);
+        let element = tp + places.list as u64;
+        assert_eq!(global[stack_user / 8..stack_user / 8 + 2], [element, element]);
         // The kernel says to which processor the area belongs as soon as it is registered.
-        let cpu_id = (block.0[2336 / 8] >> 32) as i32;
+        let cpu_id = rseq_cpu(&glibc, block);
         assert!(cpu_id >= 0, "cpu_id {cpu_id}");
         // SAFETY: constants of the running glibc.
         let (offset, size) = unsafe { (__rseq_offset, __rseq_size) };
+        let offset = if extra.is_some() { -(EXTRA_TLS as isize) } else { offset };
         assert_eq!(loader.words("__rseq_offset"), [offset as u64]);
         let found: Option<u32> = loader.image.read(loader.symbol("__rseq_size").st_value);
         assert_eq!(found, Some(size));
@@ -133,8 +180,8 @@ fn rseq_is_left_alone_when_the_user_wants_it_so() {
     in_child(|| {
         let (loader, glibc) = published();
         unregister_rseq();
-        let block = prepared(&glibc, RseqFacts { enabled: false, ..RSEQ });
-        assert_eq!((block.0[2336 / 8] >> 32) as i32, -2);
+        let block = prepared(&glibc, RseqFacts { enabled: false, ..rseq() });
+        assert_eq!(rseq_cpu(&glibc, block), -2);
         let found: Option<u32> = loader.image.read(loader.symbol("__rseq_size").st_value);
         assert_eq!(found, Some(0));
     });
