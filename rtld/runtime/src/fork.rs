@@ -4,6 +4,7 @@
 //! A process that is copied without the C library's `fork` does not come here; see `writer` for what is done for it.
 
 use crate::initialise;
+use crate::threads;
 use crate::world::World;
 use crate::writer;
 use rtld_sys::thread;
@@ -24,7 +25,14 @@ pub fn in_parent(world: &World) {
 pub fn in_child(world: &World) {
     // SAFETY: threads of this process have thread pointers.
     let me = unsafe { thread::pointer() };
-    // Resets the lock that `before` took.
+    world.threads.let_go();
+    // A thread that is not here may have been replacing its last error: nobody may free that again.
+    world.threads.for_each(|control| {
+        if control != me {
+            // SAFETY: control blocks stay mapped while they are in the list.
+            unsafe { threads::error_slot_of(world, control).write(0) };
+        }
+    });
     world.threads.only(me);
     writer::let_go(world);
     writer::write(world, |state| {

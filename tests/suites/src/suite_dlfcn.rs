@@ -10,16 +10,20 @@ mod inside;
 mod interposition;
 mod lookup;
 mod order;
+mod together;
 
 use crate::harness::{Bind, Build, Context, Report, Run, WAYS, Way};
 use crate::same::{Want, label};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 
+/// One subject of the suite.
+type Part = fn(&Context, &mut Report, &Script) -> Result<()>;
+
 /// Runs the suite.
 pub fn run(context: &Context, report: &mut Report) -> Result<()> {
     let script = Script::build(context)?;
-    let parts: [(&str, fn(&Context, &mut Report, &Script) -> Result<()>); 8] = [
+    let parts: [(&str, Part); 9] = [
         ("flags", flags::run),
         ("lookup", lookup::run),
         ("close", close::run),
@@ -28,6 +32,7 @@ pub fn run(context: &Context, report: &mut Report) -> Result<()> {
         ("order", order::run),
         ("interposition", interposition::run),
         ("inside", inside::run),
+        ("together", together::run),
     ];
     for (name, part) in parts {
         // One part that cannot be built must not hide the others.
