@@ -143,9 +143,9 @@ const ADDRESS_TAGS: [u64; 9] = [
     tag::DT_RELR,
 ];
 
-/// The entries that glibc reads through the link map: those of the dynamic section itself with its addresses made absolute, or
-/// a copy where the section cannot be written (ours, which is constant by now, the vDSO's, and those of some libraries). The
-/// copy is never freed: ours and the vDSO stay, and the others are too rare for accounts.
+/// The entries that glibc reads through the link map: those of the dynamic section itself with its addresses made
+/// absolute, or a copy where the section cannot be written (ours, which is constant by now, the vDSO's, and those of
+/// some libraries). The copy is never freed: ours and the vDSO stay, and the others are too rare for accounts.
 fn published_entries(object: &Object) -> Option<Table<'static, Dyn>> {
     let entries = dynamic_entries(object);
     if relocate_dynamic_section(object) {
@@ -168,7 +168,8 @@ fn moved(object: &Object, entry: Dyn) -> Dyn {
     if ADDRESS_TAGS.contains(&entry.d_tag) { Dyn { d_val: object.address(entry.d_val) as u64, ..entry } } else { entry }
 }
 
-/// Adds the load bias to the addresses in an object's dynamic section, if that can be written; whether they are absolute now.
+/// Adds the load bias to the addresses in an object's dynamic section, if that can be written; whether they are
+/// absolute now.
 fn relocate_dynamic_section(object: &Object) -> bool {
     if object.mapping.bias == 0 {
         return true;

@@ -1,10 +1,11 @@
-//! The block of a dynamic thread-local module for one thread: its memory and its initial image. Owns the layout around it; who
-//! has which block is `thread_local`'s.
+//! The block of a dynamic thread-local module for one thread: its memory and its initial image. Owns the layout around
+//! it; who has which block is `thread_local`'s.
 //!
-//! Leak checkers scan a block for pointers only if they find out where it begins and ends. LeakSanitizer asks its own malloc,
-//! which the loader never calls, or takes a block that begins 16 bytes into a page for one in glibc 2.19's form, with size and
-//! start in front of it. So that is the form where LeakSanitizer is in the process: otherwise it would report as lost whatever
-//! only a plug-in's thread-local variable points to. (LLVM's does so all the same since release 18, which asks its malloc only.)
+//! Leak checkers scan a block for pointers only if they find out where it begins and ends. LeakSanitizer asks its own
+//! malloc, which the loader never calls, or takes a block that begins 16 bytes into a page for one in glibc 2.19's
+//! form, with size and start in front of it. So that is the form where LeakSanitizer is in the process: otherwise it
+//! would report as lost whatever only a plug-in's thread-local variable points to. (LLVM's does so all the same since
+//! release 18, which asks its malloc only.)
 
 use crate::world::Snapshot;
 use alloc::alloc::{alloc_zeroed, dealloc};

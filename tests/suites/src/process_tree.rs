@@ -1,6 +1,6 @@
-//! A command and every process it starts, traced with ptrace(2) to see which loader each of them was given: at every exec stop
-//! /proc/PID/maps says, by device and inode, what the kernel mapped as the interpreter, before anything of it has run. Owns the
-//! tracing; may not judge what was seen.
+//! A command and every process it starts, traced with ptrace(2) to see which loader each of them was given: at every
+//! exec stop /proc/PID/maps says, by device and inode, what the kernel mapped as the interpreter, before anything of it
+//! has run. Owns the tracing; may not judge what was seen.
 
 use crate::harness::{FileIdentity, Outcome, Status, mapped_files};
 use crate::whole_system::WholeSystem;
@@ -57,8 +57,8 @@ pub enum Follow {
     First,
 }
 
-/// Runs `command` to its end, or kills it after `limit` seconds. Its outputs are the files `stdout` and `stderr` made in
-/// `scratch`, so that nobody waits for a background process that holds them open.
+/// Runs `command` to its end, or kills it after `limit` seconds. Its outputs are the files `stdout` and `stderr` made
+/// in `scratch`, so that nobody waits for a background process that holds them open.
 pub fn run(
     command: &mut Command,
     system: &WholeSystem,
@@ -194,7 +194,8 @@ impl Tracer<'_> {
     }
 }
 
-/// waitpid(2) for children of this thread, of every kind: the raw status, because signals of libc's own have no name in `nix`.
+/// waitpid(2) for children of this thread, of every kind: the raw status, because signals of libc's own have no name in
+/// `nix`.
 fn wait(process: i32) -> anyhow::Result<(i32, i32)> {
     let mut status = 0;
     loop {

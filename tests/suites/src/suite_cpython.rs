@@ -1,6 +1,7 @@
-//! Suite `cpython`: CPython's own tests, from Debian's package of them, on a whole system on our loader (every process that a
-//! test starts runs on it too). Each test of each module must end as it does under ld-linux in the same run. Owns the list of
-//! modules and the running; what regrtest wrote is read in `results`. The longest modules are left to `cargo xtask soak cpython`.
+//! Suite `cpython`: CPython's own tests, from Debian's package of them, on a whole system on our loader (every process
+//! that a test starts runs on it too). Each test of each module must end as it does under ld-linux in the same run.
+//! Owns the list of modules and the running; what regrtest wrote is read in `results`. The longest modules are left to
+//! `cargo xtask soak cpython`.
 
 mod results;
 

@@ -1,6 +1,6 @@
-//! Suite `nss`: Mozilla's NSS tools, which reach their cryptography by dlopen and a vector of functions. certutil makes a
-//! database, a key and a certificate; selfserv and strsclnt do 200 TLS handshakes over loopback, both on our loader; the counts
-//! and exit statuses are those under ld-linux in the same run.
+//! Suite `nss`: Mozilla's NSS tools, which reach their cryptography by dlopen and a vector of functions. certutil makes
+//! a database, a key and a certificate; selfserv and strsclnt do 200 TLS handshakes over loopback, both on our loader;
+//! the counts and exit statuses are those under ld-linux in the same run.
 
 use crate::harness::{Bind, Context, Outcome, Report, Run, WAYS, Way};
 use crate::same::label;
@@ -118,8 +118,8 @@ impl Session {
     }
 }
 
-/// Waits until somebody listens on the port (/proc/net/tcp: state 0A) and the process id is written; a connection made to find
-/// out would be counted.
+/// Waits until somebody listens on the port (/proc/net/tcp: state 0A) and the process id is written; a connection made
+/// to find out would be counted.
 fn wait_for_listener(port: u16, process: &Path, ended: impl Fn() -> bool) -> anyhow::Result<()> {
     let end = Instant::now() + Duration::from_secs(60);
     let local = format!(":{port:04X} ");

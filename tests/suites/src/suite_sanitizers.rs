@@ -1,6 +1,7 @@
 //! Suite `sanitizers`: programs built with AddressSanitizer (with its leak checker), ThreadSanitizer and
-//! UndefinedBehaviorSanitizer by gcc and clang. Clean programs stay clean and each report is the one under ld-linux in the same
-//! run, addresses and process ids aside: the sanitizers read the object list, thread-local storage and symbols for themselves.
+//! UndefinedBehaviorSanitizer by gcc and clang. Clean programs stay clean and each report is the one under ld-linux in
+//! the same run, addresses and process ids aside: the sanitizers read the object list, thread-local storage and symbols
+//! for themselves.
 
 use crate::harness::{Build, Compiler, Context, Outcome, Report, Run, Status, WAYS, Way};
 use crate::same::label;
@@ -57,7 +58,8 @@ const FIXTURES: &[Fixture] = &[
     },
 ];
 
-/// LLVM's first release whose LeakSanitizer knows a block of dynamic thread-local storage only if its own malloc gave it.
+/// LLVM's first release whose LeakSanitizer knows a block of dynamic thread-local storage only if its own malloc gave
+/// it.
 const BLOCKS_UNKNOWN_SINCE: u32 = 18;
 
 /// Runs the suite.
@@ -116,7 +118,8 @@ fn compare(
 ) -> Result<(), String> {
     let told = |error: anyhow::Error| format!("{error:#}");
     let ours = start(program).way(way).args([mode]).output(context).map_err(told)?;
-    // The sanitizers take /proc/self/exe for the program: started directly, under either loader, that is the loader's file.
+    // The sanitizers take /proc/self/exe for the program: started directly, under either loader, that is the loader's
+    // file.
     let reference = match way {
         Way::Direct => start(&context.reference).args([program.as_os_str(), mode.as_ref()]),
         Way::Interpreter | Way::Reference => start(program).args([mode]),
@@ -137,8 +140,8 @@ fn compare(
     Err(format!("first difference {different:?}\nexpected {}\ngot      {}", theirs.describe(), ours.describe()))
 }
 
-/// Where the leak checker cannot know our blocks: what only a plug-in's thread-local variable points to is reported as lost.
-/// ld-linux takes such blocks from the program's malloc, which our loader never calls.
+/// Where the leak checker cannot know our blocks: what only a plug-in's thread-local variable points to is reported as
+/// lost. ld-linux takes such blocks from the program's malloc, which our loader never calls.
 fn lost(context: &Context, run: &Run) -> Result<(), String> {
     let got = run.clone().args(["plugin-keeps"]).output(context).map_err(|error| format!("{error:#}"))?;
     let summary = "SUMMARY: AddressSanitizer: 100 byte(s) leaked in 1 allocation(s).";
@@ -158,8 +161,8 @@ fn compiler_version(compiler: Compiler) -> anyhow::Result<u32> {
     major.parse().with_context(|| format!("{} -dumpversion: {text}", compiler.name()))
 }
 
-/// Standard output and the report without what differs from run to run: addresses (but not offsets in a file), process and
-/// thread ids, dumps of memory, and the names of the loader and of the copy that has our interpreter.
+/// Standard output and the report without what differs from run to run: addresses (but not offsets in a file), process
+/// and thread ids, dumps of memory, and the names of the loader and of the copy that has our interpreter.
 fn normalised(context: &Context, program: &Path, outcome: &Outcome) -> String {
     let mut text = format!("{}{}", outcome.text(), outcome.error_text());
     for file in [program.to_owned(), context.loader.clone(), context.reference.clone()] {

@@ -1,6 +1,6 @@
 //! Suite `system`: a whole system on our loader. In a private mount namespace where our file stands in for
-//! ld-linux-x86-64.so.2, people's everyday tools build, clone and run; every process of every tree is shown to have been started
-//! by our file, and what the tools print is what they print on the machine as it is, in the same run.
+//! ld-linux-x86-64.so.2, people's everyday tools build, clone and run; every process of every tree is shown to have
+//! been started by our file, and what the tools print is what they print on the machine as it is, in the same run.
 
 mod traced;
 
@@ -56,9 +56,10 @@ const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "git clone",
         packages: "git",
-        script: "git init -q one && cp $PROGRAMS/hello.pl one && git -C one add . && export GIT_AUTHOR_DATE='@0 +0000' && \
-                 git -C one -c user.name=n -c user.email=e commit -q -m first && \
-                 git clone -q --no-local one two && git -C two fsck --full && git -C two log --format='%s %ad' --date=unix && \
+        script: "git init -q one && cp $PROGRAMS/hello.pl one && git -C one add . && \
+                 export GIT_AUTHOR_DATE='@0 +0000' && git -C one -c user.name=n -c user.email=e commit -q -m first && \
+                 git clone -q --no-local one two && git -C two fsck --full && \
+                 git -C two log --format='%s %ad' --date=unix && \
                  cmp one/hello.pl two/hello.pl && echo cloned",
         programs: &["git", "cmp"],
         prints: "first 0\ncloned\n",

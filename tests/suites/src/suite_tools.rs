@@ -1,6 +1,7 @@
-//! Suite `tools`: what people look at programs with. memcheck reports nothing new and all the old, `backtrace()` names each
-//! frame, strace shows the calls and unwinds through our loader, perf names our loader's functions. Each is compared with the
-//! same tool on the same program under ld-linux in the same run. gdb has a suite of its own (`debugger`), sanitizers too.
+//! Suite `tools`: what people look at programs with. memcheck reports nothing new and all the old, `backtrace()` names
+//! each frame, strace shows the calls and unwinds through our loader, perf names our loader's functions. Each is
+//! compared with the same tool on the same program under ld-linux in the same run. gdb has a suite of its own
+//! (`debugger`), sanitizers too.
 
 use crate::harness::{Build, Context, Report, Run, Way, copy_with_interpreter, environment};
 use crate::same::{Want, same};

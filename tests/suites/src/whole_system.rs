@@ -1,7 +1,7 @@
-//! A whole system on the loader under test: a private mount namespace (and user namespace where not root) in which a copy of
-//! /usr/lib64, with our file under the name `ld-linux-x86-64.so.2`, is bound over /usr/lib64. Owns the copy and how a command is
-//! started in it; who watches the processes is `process_tree`. The distribution's file stays in its own directory, where our
-//! loader finds it as a library: bound onto the name itself, ours would hide it.
+//! A whole system on the loader under test: a private mount namespace (and user namespace where not root) in which a
+//! copy of /usr/lib64, with our file under the name `ld-linux-x86-64.so.2`, is bound over /usr/lib64. Owns the copy and
+//! how a command is started in it; who watches the processes is `process_tree`. The distribution's file stays in its
+//! own directory, where our loader finds it as a library: bound onto the name itself, ours would hide it.
 
 use crate::harness::{Context, FileIdentity, environment};
 use anyhow::{Context as _, bail, ensure};

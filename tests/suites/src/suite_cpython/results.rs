@@ -1,5 +1,5 @@
-//! What `python3 -m test --junit-xml` writes: one element a test, with a child element if it was skipped or went wrong. Owns
-//! the reading and the comparison of two runs, test by test.
+//! What `python3 -m test --junit-xml` writes: one element a test, with a child element if it was skipped or went wrong.
+//! Owns the reading and the comparison of two runs, test by test.
 
 use anyhow::{Context as _, bail, ensure};
 use std::collections::BTreeMap;

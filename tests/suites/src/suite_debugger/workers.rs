@@ -1,6 +1,7 @@
-//! gdb on a program with four threads and a plug-in: started by gdb, attached to while it runs, and on a core file. Each session
-//! says of the program on our loader what it says of it under ld-linux in the same run: names and order of the libraries with
-//! their symbols read, every thread's frames, thread-local variables of every thread, a breakpoint in the C library.
+//! gdb on a program with four threads and a plug-in: started by gdb, attached to while it runs, and on a core file.
+//! Each session says of the program on our loader what it says of it under ld-linux in the same run: names and order of
+//! the libraries with their symbols read, every thread's frames, thread-local variables of every thread, a breakpoint
+//! in the C library.
 
 use crate::harness::{Build, Context, Report, copy_with_interpreter, environment};
 use anyhow::{Context as _, bail, ensure};
@@ -9,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The thread-local variables of the program, a library and the plug-in, with the unit digit that the program gives their values.
+/// The thread-local variables of the program, a library and the plug-in, with the unit digit that the program gives
+/// their values.
 const VARIABLES: [(&str, u32); 3] = [("program_local", 1), ("library_local", 2), ("plugin_local", 3)];
 
 /// Runs the sessions.
@@ -165,8 +167,8 @@ impl Told {
         Self { text, libraries, loaders, values }
     }
 
-    /// Whether the second thread stopped in getppid. It is known by its argument: how gdb numbers the threads of a process that
-    /// it attached to differs from release to release.
+    /// Whether the second thread stopped in getppid. It is known by its argument: how gdb numbers the threads of a
+    /// process that it attached to differs from release to release.
     fn hit(&self, session: &str) -> bool {
         let Some((before, after)) = self.text.split_once(" hit Breakpoint ") else { return false };
         let thread = before.lines().last().unwrap_or_default();

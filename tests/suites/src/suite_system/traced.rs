@@ -1,5 +1,6 @@
-//! Our whole system as strace tells it: of each program that a build starts, `strace -f -e execve,openat` (itself on our loader)
-//! shows the exec and then ld-linux's file being opened, which only a foreign loader does: to ld-linux it is itself.
+//! Our whole system as strace tells it: of each program that a build starts, `strace -f -e execve,openat` (itself on
+//! our loader) shows the exec and then ld-linux's file being opened, which only a foreign loader does: to ld-linux it
+//! is itself.
 
 use super::{World, prepare};
 use crate::harness::{Context, Report, Status};
