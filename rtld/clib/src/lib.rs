@@ -28,5 +28,5 @@ pub use recognise::recognise;
 pub use region::{OutsideRegion, Region};
 pub use substitutes::{Substitute, is_system_library};
 pub use thread::{RseqFacts, ThreadFacts};
-pub use tunables::Tunables;
+pub use tunables::{Mistake, Tunables};
 pub use unsupported::{Found, Reason, Unsupported};

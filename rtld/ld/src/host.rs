@@ -1,6 +1,7 @@
 //! The C library that is hosted: recognised once, with what the user's tunables say, and how much static TLS it wants.
 
 use crate::exports;
+use crate::report::Writer;
 use crate::stack::InitialStack;
 use core::fmt;
 use core::sync::atomic::{AtomicPtr, AtomicUsize};
@@ -14,6 +15,7 @@ use rtld_link::static_tls::{Extra, TlsPlan};
 use rtld_link::text::Text;
 use rtld_runtime::threads;
 use rtld_sys::auxv::{AT_RSEQ_ALIGN, AT_RSEQ_FEATURE_SIZE, AuxVector};
+use rtld_sys::file;
 
 /// A C library that we know how to host.
 pub struct Host {
@@ -125,7 +127,10 @@ fn apply_tunables(loader: &Library<'_>, stack: InitialStack, trust: Trust) -> Se
         // Values that are texts stay for the life of the process.
         let keep = |text: &[u8]| Text::new(text).ok().map(|text| text.leak().as_ptr().expose_provenance());
         // A list that cannot be written keeps its defaults; recognise() has checked the file.
-        let _ = tunables.apply(variables, keep);
+        let _ = tunables.apply(variables, keep, |mistake| {
+            let mut line = Writer::new(file::STDERR);
+            mistake.line().iter().for_each(|piece| line.bytes(piece));
+        });
     }
     let number = |name: &[u8], default: usize| {
         tunables.value(name).and_then(|value| usize::try_from(value).ok()).unwrap_or(default)

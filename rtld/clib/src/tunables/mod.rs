@@ -14,20 +14,47 @@ pub use list::{Tunable, Tunables};
 
 use crate::region::OutsideRegion;
 
+/// What 2.39 and later tell the user of: the setting has no effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mistake<'a> {
+    /// GLIBC_TUNABLES as a whole is no list of settings.
+    List(&'a [u8]),
+    /// The value is no number.
+    Value {
+        /// The value as it was given.
+        value: &'a [u8],
+        /// The tunable.
+        name: &'a [u8],
+    },
+}
+
+impl<'a> Mistake<'a> {
+    /// The line that glibc writes to standard error, in pieces, as the texts need not be UTF-8.
+    pub const fn line(&self) -> [&'a [u8]; 5] {
+        match *self {
+            Mistake::List(text) => [b"WARNING: ld.so: invalid GLIBC_TUNABLES `", text, b"': ignored.\n", b"", b""],
+            Mistake::Value { value, name } => {
+                [b"WARNING: ld.so: invalid GLIBC_TUNABLES value `", value, b"' for option `", name, b"': ignored.\n"]
+            }
+        }
+    }
+}
+
 impl Tunables<'_> {
     /// Stores what the environment sets. Its variables come as (name, value).
     ///
     /// `keep` copies a value of a text tunable to where it stays, followed by a NUL, and returns the address; `None` (no
-    /// memory) leaves that tunable alone.
+    /// memory) leaves that tunable alone. `tell` hears of what the user did wrong.
     pub fn apply<'e>(
         &self,
         environment: impl Iterator<Item = (&'e [u8], &'e [u8])>,
         mut keep: impl FnMut(&[u8]) -> Option<usize>,
+        mut tell: impl FnMut(Mistake<'_>),
     ) -> Result<(), OutsideRegion> {
         let initials = self.iter().filter_map(|tunable| tunable.alias()?.first().copied()).fold(0, with_initial);
         for (name, value) in environment {
             if name == b"GLIBC_TUNABLES" {
-                self.apply_text(value, &mut keep)?;
+                self.apply_text(value, &mut keep, &mut tell)?;
                 continue;
             }
             // Most variables have nothing to do with us: their first letter says so.
@@ -39,25 +66,38 @@ impl Tunables<'_> {
             if let Some(tunable) = tunable
                 && !tunable.is_set()?
             {
-                self.set(&tunable, value, &mut keep)?;
+                self.set(&tunable, value, &mut keep, &mut tell)?;
             }
         }
         Ok(())
     }
 
     /// `name=value:name=value`. Unknown names are left out. Of two settings of one tunable the later one counts.
-    fn apply_text(&self, text: &[u8], keep: &mut impl FnMut(&[u8]) -> Option<usize>) -> Result<(), OutsideRegion> {
-        if self.is_strict() && !parse::is_well_formed(text) {
+    fn apply_text(
+        &self,
+        text: &[u8],
+        keep: &mut impl FnMut(&[u8]) -> Option<usize>,
+        tell: &mut impl FnMut(Mistake<'_>),
+    ) -> Result<(), OutsideRegion> {
+        if !self.is_strict() {
+            for (name, value) in parse::settings(text) {
+                if let Some(tunable) = self.find_name(name) {
+                    self.set(&tunable, value, keep, tell)?;
+                }
+            }
             return Ok(());
         }
-        let mut settings = parse::settings(text);
-        while let Some((name, value)) = settings.next() {
-            // The strict releases look at no setting but the last of a name, even if that one is wrong.
-            if self.is_strict() && settings.clone().any(|(later, _)| later == name) {
-                continue;
+        if !parse::is_well_formed(text) {
+            if !text.is_empty() {
+                tell(Mistake::List(text));
             }
-            if let Some(tunable) = self.find_name(name) {
-                self.set(&tunable, value, keep)?;
+            return Ok(());
+        }
+        // From the last one on, which alone counts of several with one name, even if it is wrong.
+        for (index, (name, value)) in parse::settings(text).rev().enumerate() {
+            let is_repeated = parse::settings(text).rev().take(index).any(|(later, _)| later == name);
+            if !is_repeated && let Some(tunable) = self.find_name(name) {
+                self.set(&tunable, value, keep, tell)?;
             }
         }
         Ok(())
@@ -69,6 +109,7 @@ impl Tunables<'_> {
         tunable: &Tunable<'_>,
         value: &[u8],
         keep: &mut impl FnMut(&[u8]) -> Option<usize>,
+        tell: &mut impl FnMut(Mistake<'_>),
     ) -> Result<(), OutsideRegion> {
         if tunable.is_text()? {
             return match keep(value) {
@@ -78,6 +119,7 @@ impl Tunables<'_> {
         }
         let (number, length) = parse::number(value, self.is_strict());
         if self.is_strict() && length != value.len() {
+            tell(Mistake::Value { value, name: tunable.name().unwrap_or_default() });
             return Ok(());
         }
         let number = if self.is_strict() && tunable.is_int()? { i64::from(number as i32) as u64 } else { number };

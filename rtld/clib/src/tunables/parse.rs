@@ -2,7 +2,7 @@
 
 /// The settings of `name=value:name=value`, as releases before 2.39 read it: a part without '=' is left out, a value ends at
 /// ':' alone.
-pub fn settings(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> + Clone {
+pub fn settings(text: &[u8]) -> impl DoubleEndedIterator<Item = (&[u8], &[u8])> {
     text.split(|&byte| byte == b':').filter_map(|part| {
         let mut halves = part.splitn(2, |&byte| byte == b'=');
         Some((halves.next()?, halves.next()?))

@@ -13,8 +13,8 @@ fn depends_on_processor(name: &str) -> bool {
     name.starts_with("glibc.cpu.")
 }
 
-/// `ld.so --list-tunables` with this environment alone: all names, and the numbers.
-fn from_ld_linux(loader: &str, environment: &[(&str, &str)]) -> (Vec<String>, Values) {
+/// `ld.so --list-tunables` with this environment alone: all names, the numbers, and the warnings.
+fn from_ld_linux(loader: &str, environment: &[(&str, &str)]) -> (Vec<String>, Values, String) {
     let output =
         Command::new(loader).arg("--list-tunables").env_clear().envs(environment.iter().copied()).output().unwrap();
     assert!(output.status.success(), "{loader} --list-tunables: {output:?}");
@@ -34,7 +34,7 @@ fn from_ld_linux(loader: &str, environment: &[(&str, &str)]) -> (Vec<String>, Va
         }
     }
     names.sort();
-    (names, values)
+    (names, values, String::from_utf8(output.stderr).unwrap())
 }
 
 fn found(loader: &Mapped) -> Tunables<'static> {
@@ -49,10 +49,11 @@ fn keep(text: &[u8]) -> Option<usize> {
     Some(copy.leak().as_ptr().expose_provenance())
 }
 
-fn from_list(loader: &str, environment: &[(&str, &str)]) -> (Vec<String>, Values) {
+fn from_list(loader: &str, environment: &[(&str, &str)]) -> (Vec<String>, Values, String) {
     let list = found(&Mapped::new(loader));
     let bytes = environment.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
-    list.apply(bytes, keep).unwrap();
+    let mut warnings = Vec::new();
+    list.apply(bytes, keep, |mistake| warnings.extend(mistake.line().concat())).unwrap();
     let mut names = Vec::new();
     let mut values = Values::new();
     for tunable in list.iter() {
@@ -63,14 +64,15 @@ fn from_list(loader: &str, environment: &[(&str, &str)]) -> (Vec<String>, Values
         }
     }
     names.sort();
-    (names, values)
+    (names, values, String::from_utf8(warnings).unwrap())
 }
 
 fn compare(environment: &[(&str, &str)]) -> Values {
-    let (our_names, ours) = from_list(LOADER, environment);
-    let (their_names, theirs) = from_ld_linux(LOADER, environment);
+    let (our_names, ours, our_warnings) = from_list(LOADER, environment);
+    let (their_names, theirs, their_warnings) = from_ld_linux(LOADER, environment);
     assert_eq!(our_names, their_names, "{environment:?}");
     assert_eq!(ours, theirs, "{environment:?}");
+    assert_eq!(our_warnings, their_warnings, "{environment:?}");
     ours
 }
 
@@ -127,6 +129,7 @@ fn what_is_wrong_is_ignored() {
         "glibc.malloc.arena_max=18446744073709551609",
         "glibc.malloc.arena_max=99999999999999999999",
         "glibc.pthread.mutex_spin_count=-5",
+        "glibc.malloc.perturb=7z:glibc.malloc.arena_max=3z",
         "malloc.perturb=7",
         "=",
         "",
@@ -142,10 +145,10 @@ fn what_is_wrong_is_ignored() {
 fn a_text_is_kept_and_a_missing_copy_changes_nothing() {
     let list = found(&Mapped::new(LOADER));
     let setting = || [(&b"GLIBC_TUNABLES"[..], &b"glibc.cpu.hwcaps=-AVX2_Usable:glibc.rtld.nns=5"[..])].into_iter();
-    list.apply(setting(), |_| None).unwrap();
+    list.apply(setting(), |_| None, |_| {}).unwrap();
     let hwcaps = list.find_name(b"glibc.cpu.hwcaps").unwrap();
     assert!(!hwcaps.is_set().unwrap());
-    list.apply(setting(), keep).unwrap();
+    list.apply(setting(), keep, |_| {}).unwrap();
     assert!(hwcaps.is_set().unwrap());
     let address = std::ptr::with_exposed_provenance(hwcaps.number().unwrap() as usize);
     // SAFETY: `keep` made it, and it is never freed.
