@@ -16,6 +16,10 @@ const MUTANTS: usize = 300;
 /// The seed: the same mutants in every run. `RTLD_SEED=N` draws others.
 const SEED: u64 = 0x5eed_0f0e_1f00_0001;
 
+/// Array of finalisation functions, and its size in bytes (gABI).
+const DT_FINI_ARRAY: u64 = 26;
+const DT_FINI_ARRAYSZ: u64 = 28;
+
 /// Runs the mutants.
 pub fn run(context: &Context, report: &mut Report) -> Result<()> {
     let target =
@@ -78,10 +82,20 @@ fn fields(image: &Image) -> Result<Vec<Field>> {
             break;
         }
     }
+    let mut initialisers = Vec::new();
+    for (array, size) in [(tag::INIT_ARRAY, tag::INIT_ARRAYSZ), (DT_FINI_ARRAY, DT_FINI_ARRAYSZ)] {
+        let start = image.dynamic(array)?.value;
+        initialisers.push(start..start + image.dynamic(size)?.value);
+    }
     for (table, size) in [(tag::RELA, tag::RELASZ), (tag::JMPREL, 2)] {
         let (base, size) = (image.table(table)?, image.dynamic(size)?.value as usize);
         for at in (0..size).step_by(RELA_SIZE) {
-            add("relocation", base + at, &[(0, 8), (8, 4), (12, 4), (16, 8)]);
+            add("relocation", base + at, &[(0, 8), (8, 4), (12, 4)]);
+            // An initialiser that starts between two instructions is the library's own code, and may spoil the registers that
+            // our code must find again: where it starts is not varied here (`damage` has addresses outside the code).
+            if !initialisers.iter().any(|array| array.contains(&image.number(base + at, 8).unwrap_or(0))) {
+                add("relocation", base + at, &[(16, 8)]);
+            }
         }
     }
     let symbols = image.table(tag::SYMTAB)?;
