@@ -208,20 +208,22 @@ fn without_numbers(line: &str) -> String {
     let mut result = String::new();
     let mut rest = line;
     while let Some(next) = rest.chars().next() {
-        let before = result.chars().next_back();
-        let length = |text: &str| text.len() - text.trim_start_matches(|c: char| c.is_ascii_hexdigit()).len();
-        let prefix = ["0x", "==", "pid=", "tid="].into_iter().find(|prefix| {
-            let number =
-                rest.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_hexdigit()));
-            number && !(*prefix == "0x" && before == Some('+'))
+        let prefixes = [("0x", 16), ("==", 10), ("pid=", 10), ("tid=", 10), ("T", 10)];
+        let found = prefixes.into_iter().find_map(|(prefix, radix)| {
+            let number = rest.strip_prefix(prefix)?;
+            let length = number.len() - number.trim_start_matches(|c: char| c.is_digit(radix)).len();
+            // An offset in a file is the same in every run, and so is the number of a thread that is not an id.
+            let kept = prefix == "0x" && result.ends_with('+') || prefix == "T" && !result.ends_with("sp 0x? ");
+            (length > 0 && !kept).then_some((prefix, prefix.len() + length))
         });
-        let is_thread = rest.starts_with('T') && result.ends_with("sp 0x? ");
-        let (taken, put) = match prefix {
-            Some(prefix) => (prefix.len() + length(rest.get(prefix.len()..).unwrap_or_default()), format!("{prefix}?")),
-            None if is_thread => (1 + length(rest.get(1..).unwrap_or_default()), "T?".to_owned()),
-            None => (next.len_utf8(), next.to_string()),
-        };
-        result.push_str(&put);
+        let (put, taken) = found.map_or((None, next.len_utf8()), |(prefix, taken)| (Some(prefix), taken));
+        match put {
+            Some(prefix) => {
+                result.push_str(prefix);
+                result.push('?');
+            }
+            None => result.push(next),
+        }
         rest = rest.get(taken..).unwrap_or_default();
     }
     result
