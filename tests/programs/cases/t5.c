@@ -1,13 +1,13 @@
 // Alignment of static TLS blocks of four libraries with an odd one between them, in the main thread and eight others.
 #include <pthread.h>
-#include <stdint.h>
+#include "../remainder.h"
 #include <stdio.h>
 uintptr_t a64(void), a256(void), a128(void);
 char odd(void);
 static __thread char own[4] __attribute__((aligned(512)));
 static void *check(void *unused) {
     (void)unused;
-    uintptr_t remainder = a64() | a256() | a128() | (uintptr_t)own % 512;
+    uintptr_t remainder = a64() | a256() | a128() | remainder_of(own, 512);
     if (odd() != 3) remainder |= 1;
     return (void *)remainder;
 }

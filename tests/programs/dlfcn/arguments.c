@@ -2,7 +2,7 @@
 // wait for it (with -DTHREAD_LOOKS one that looks up a symbol), find symbols, open another library.
 #define _GNU_SOURCE
 #include <pthread.h>
-#include <stdint.h>
+#include "../remainder.h"
 #include "report.h"
 extern char **environ;
 static __thread int thread_value = 4;
@@ -20,7 +20,7 @@ static void *work(void *value) {
 __attribute__((constructor)) static void up(int count, char **arguments, char **environment) {
     char block[64] __attribute__((aligned(16)));
     printf("arguments %d, last %s, environment %d\n", count, count > 1 && arguments ? "given" : "missing", environment == environ);
-    printf("aligned %d\n", (uintptr_t)__builtin_frame_address(0) % 16 == 0 && (uintptr_t)block % 16 == 0);
+    printf("aligned %d\n", (uintptr_t)__builtin_frame_address(0) % 16 == 0 && remainder_of(block, 16) == 0);
     pthread_t thread;
     int value = 0;
     void *found = NULL;

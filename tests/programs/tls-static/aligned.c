@@ -1,7 +1,7 @@
 // Checks the blocks of the libraries whose checks the suite lists in table.c, and its own, in the main thread, in eight
 // threads at the same time, and in eight one after another (which reuse stacks).
 #include <pthread.h>
-#include <stdint.h>
+#include "../remainder.h"
 #include <stdio.h>
 
 extern int (*const checks[])(void);
@@ -18,7 +18,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void check(const char *where) {
     volatile char *odd = own_odd, *aligned = own_aligned, *zero = own_zero;
-    int bad = (uintptr_t)aligned % 512 || odd[0] != 5 || odd[2] != 7 || aligned[3];
+    int bad = remainder_of(aligned, 512) || odd[0] != 5 || odd[2] != 7 || aligned[3];
     for (unsigned i = 0; i < sizeof own_zero; i++) bad |= zero[i] != 0;
     for (unsigned i = 0; i < sizeof own_zero; i++) zero[i] = (char)0xff;
     odd[0] = odd[2] = aligned[3] = 98;

@@ -1,7 +1,7 @@
 // -DALIGNMENT=n -DODD=m: a library with an initialised variable of odd size, an aligned one, and zeroed ones, so that
 // blocks of several libraries do not fall on round addresses by luck. check_<n>() returns 0 if all is as the file says,
 // and leaves its variables dirty, so that a reused block that is not initialised again is noticed.
-#include <stdint.h>
+#include "../remainder.h"
 #define NAME2(a, b) a##b
 #define NAME(a, b) NAME2(a, b)
 #ifndef MODEL
@@ -22,7 +22,7 @@ int NAME(check_, ALIGNMENT)(void) {
     int wrong = 0;
     volatile char *first = odd;
     if (first[0] != 1 || first[ODD - 1] != 3) wrong |= 1;
-    if ((uintptr_t)aligned % ALIGNMENT || (uintptr_t)zero_aligned % ALIGNMENT) wrong |= 2;
+    if (remainder_of(aligned, ALIGNMENT) || remainder_of(zero_aligned, ALIGNMENT)) wrong |= 2;
     if (aligned[0] != 7 || aligned[7] != 0) wrong |= 4;
     for (unsigned i = 0; i < sizeof zero; i++)
         if (zero[i]) wrong |= 8;

@@ -1,12 +1,12 @@
 // Linked by lld, whose PT_TLS begins where .tdata begins: its p_vaddr is not a multiple of p_align. Local exec accesses.
 #include <pthread.h>
-#include <stdint.h>
+#include "../remainder.h"
 #include <stdio.h>
 static __thread volatile char first = 3;
 static __thread volatile char aligned[8] __attribute__((aligned(256)));
 static void *thread(void *unused) {
     (void)unused;
-    printf("first %d aligned %lu zero %d\n", first, (unsigned long)((uintptr_t)aligned % 256), aligned[7]);
+    printf("first %d aligned %lu zero %d\n", first, (unsigned long)remainder_of(aligned, 256), aligned[7]);
     first = 9;
     aligned[7] = 9;
     return 0;

@@ -1,7 +1,7 @@
 // A library with thread-local data of every kind. -DNUMBER=n names it, -DMODEL="..." sets the access model, -DALIGNMENT=a that
 // of an array, -DSIZE=s its size. value() counts its own calls in a thread, misaligned() is 0, zeros() counts bytes that are not
 // zero but should be.
-#include <stdint.h>
+#include "../remainder.h"
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 #ifndef ALIGNMENT
@@ -33,7 +33,7 @@ PUBLIC int value(void) {
     after++;
     return exported++ + own++ - 1;
 }
-PUBLIC int misaligned(void) { return (int)((uintptr_t)large % ALIGNMENT); }
+PUBLIC int misaligned(void) { return (int)remainder_of(large, ALIGNMENT); }
 PUBLIC int zeros(void) {
     int count = 0;
     for (int i = 0; i < SIZE; i++) count += large[i] != 0;
