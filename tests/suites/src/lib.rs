@@ -54,56 +54,28 @@ pub struct Suite {
 
 /// Every suite, in the order in which they run: one line each.
 pub const SUITES: &[Suite] = &[
-    Suite {
-        name: "artifact",
-        summary: "facts of the loader's own file",
-        run: suite_artifact::run,
-    },
+    Suite { name: "artifact", summary: "facts of the loader's own file", run: suite_artifact::run },
     Suite {
         name: "documentation",
         summary: "what documents say about options, paths, releases and suites",
         run: suite_documentation::run,
     },
-    Suite {
-        name: "runner",
-        summary: "the harness notices what it must",
-        run: suite_runner::run,
-    },
-    Suite {
-        name: "programs",
-        summary: "programs of the distribution, four ways each",
-        run: suite_programs::run,
-    },
-    Suite {
-        name: "system-calls",
-        summary: "system calls of a start",
-        run: suite_system_calls::run,
-    },
-    Suite {
-        name: "memory",
-        summary: "resident memory at exit",
-        run: suite_memory::run,
-    },
+    Suite { name: "runner", summary: "the harness notices what it must", run: suite_runner::run },
+    Suite { name: "programs", summary: "programs of the distribution, four ways each", run: suite_programs::run },
+    Suite { name: "system-calls", summary: "system calls of a start", run: suite_system_calls::run },
+    Suite { name: "memory", summary: "resident memory at exit", run: suite_memory::run },
     Suite {
         name: "direct",
         summary: "what a program given to the loader sees, and the loader's options",
         run: suite_direct::run,
     },
-    Suite {
-        name: "search",
-        summary: "where needed libraries are found, in glibc's order",
-        run: suite_search::run,
-    },
+    Suite { name: "search", summary: "where needed libraries are found, in glibc's order", run: suite_search::run },
     Suite {
         name: "symbols",
         summary: "which definition a reference gets: hashes, versions, visibility, interposition, copies",
         run: suite_symbols::run,
     },
-    Suite {
-        name: "secure",
-        summary: "set-uid programs in a hostile environment",
-        run: suite_secure::run,
-    },
+    Suite { name: "secure", summary: "set-uid programs in a hostile environment", run: suite_secure::run },
     Suite {
         name: "errors",
         summary: "what is said about files that cannot start, and that no damage ends in a signal",
@@ -114,16 +86,8 @@ pub const SUITES: &[Suite] = &[
         summary: "exceptions, thread-local and static objects of C++ across libraries",
         run: suite_cxx::run,
     },
-    Suite {
-        name: "lazy",
-        summary: "when functions are bound, and what binding them keeps",
-        run: suite_lazy::run,
-    },
-    Suite {
-        name: "ifunc",
-        summary: "indirect functions: after everything else, in every copy",
-        run: suite_ifunc::run,
-    },
+    Suite { name: "lazy", summary: "when functions are bound, and what binding them keeps", run: suite_lazy::run },
+    Suite { name: "ifunc", summary: "indirect functions: after everything else, in every copy", run: suite_ifunc::run },
     Suite {
         name: "mapping",
         summary: "every legal shape of segments, RELRO, stack permissions, text relocations",
@@ -165,29 +129,14 @@ pub const SUITES: &[Suite] = &[
         summary: "a whole system on our loader: compilers, cargo, java, perl, git",
         run: suite_system::run,
     },
-    Suite {
-        name: "cpython",
-        summary: "CPython's own tests, each as under ld-linux",
-        run: suite_cpython::run,
-    },
-    Suite {
-        name: "nss",
-        summary: "NSS makes keys and certificates and shakes hands",
-        run: suite_nss::run,
-    },
-    Suite {
-        name: "tools",
-        summary: "valgrind, backtrace, strace and perf",
-        run: suite_tools::run,
-    },
+    Suite { name: "cpython", summary: "CPython's own tests, each as under ld-linux", run: suite_cpython::run },
+    Suite { name: "nss", summary: "NSS makes keys and certificates and shakes hands", run: suite_nss::run },
+    Suite { name: "tools", summary: "valgrind, backtrace, strace and perf", run: suite_tools::run },
     Suite {
         name: "sanitizers",
         summary: "address, thread and undefined-behaviour sanitizers report as under ld-linux",
         run: suite_sanitizers::run,
     },
-    Suite { name: "threads", summary: "threads, and libraries that come and go under them", run: suite_threads::run },
-    Suite { name: "fork", summary: "processes made by single-threaded and threaded programs", run: suite_fork::run },
-    Suite { name: "plugin", summary: "a plug-in opened, used and closed a thousand times leaves nothing", run: suite_plugin::run },
     Suite { name: "threads", summary: "threads, and libraries that come and go under them", run: suite_threads::run },
     Suite { name: "fork", summary: "processes made by single-threaded and threaded programs", run: suite_fork::run },
     Suite {
