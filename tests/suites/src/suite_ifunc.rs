@@ -212,16 +212,25 @@ fn outside(context: &Context, report: &mut Report, linker: Linker) -> anyhow::Re
         }
         let owner = owner.flag("-Wl,-z,lazy").build(context)?;
         let program = program(&directory, "ifunc/outside.c", linker).with(&owner).build(context)?;
-        let function = if resolves_by_itself(&owner)? { "(no symbol)" } else { "outside" };
-        let line = format!(
-            "{}: IFUNC resolver of {function} returned 0x10, which is not inside executable memory\n",
-            owner.display()
-        );
+        // Which slot comes first decides whether the message can name the function: a linker may give a library's own
+        // function a slot without its symbol.
+        let told = |function: &str| {
+            format!(
+                "{}: IFUNC resolver of {function} returned 0x10, which is not inside executable memory\n",
+                owner.display()
+            )
+        };
+        let (named, unnamed) = (told("outside"), told("(no symbol)"));
+        let either = resolves_by_itself(&owner)?;
         for (way, bind) in WAYS {
             // mold makes no PLT entry for an indirect function of the library itself: it is resolved at start.
             let started = !early && bind == Bind::Lazy && linker != Linker::Mold;
             let result = Run::new(&program).way(way).bind(bind).output(context).map_err(|error| format!("{error:#}"));
-            let result = result.and_then(|outcome| refused(&outcome, if started { "before\n" } else { "" }, &line));
+            let before = if started { "before\n" } else { "" };
+            let result = result.and_then(|outcome| {
+                let by_name = refused(&outcome, before, &named);
+                if either { by_name.or_else(|_| refused(&outcome, before, &unnamed)) } else { by_name }
+            });
             let when = if early { "needed at start" } else { "needed by a call" };
             report.check(format!("resolver returns 0x10, {when}, {} ({})", linker.name(), label(way, bind)), result);
         }
