@@ -70,6 +70,8 @@ enum Bench {
     Startup(Measure<200>),
     /// Time of dlopen and dlclose of 1 library and of a closure of 100, under either loader
     Dlopen(Measure<20>),
+    /// What a section costs in each back end: alone, around signals, exceptions and lazy binding, ld-linux beside it
+    Sigblock(Measure<30>),
 }
 
 /// What every bench is asked; `ROUNDS` is its default.
@@ -81,7 +83,7 @@ struct Measure<const ROUNDS: u32> {
     /// Write the figures here too
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Fail if a program does not run on our loader
+    /// Fail if a program does not run on our loader, or if what the bench is to show does not hold
     #[arg(long)]
     check: bool,
     /// Measure this loader in place of the artifact
@@ -115,6 +117,7 @@ fn main() -> ExitCode {
         } => suites::run(&suites, loader.as_deref()),
         Task::Bench { bench: Bench::Startup(measure) } => measure.run(bench::startup),
         Task::Bench { bench: Bench::Dlopen(measure) } => measure.run(bench::dlopen),
+        Task::Bench { bench: Bench::Sigblock(measure) } => measure.run(bench::sigblock),
         Task::Soak { list: true, .. } => {
             suites::list_soaks();
             Ok(true)

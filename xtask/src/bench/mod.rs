@@ -1,12 +1,14 @@
-//! `cargo xtask bench`: figures, never verdicts about speed. Owns what is printed and written; measuring lies in one file a
-//! bench.
+//! `cargo xtask bench`: figures. Owns what the benches of starting and of dlopen print and write, with no verdict about speed;
+//! measuring lies in one file a bench, and `sigblock` judges its own figures.
 
 mod dlopen;
+mod sigblock;
 mod startup;
 
 use crate::artifact;
 use anyhow::Context as _;
 use rtld_suites::harness::{Context, Workshop};
+pub use sigblock::sigblock;
 use startup::Comparison;
 use std::fs;
 use std::path::Path;
@@ -20,7 +22,7 @@ pub struct Settings<'a> {
     pub rounds: usize,
     /// A file for the figures.
     pub json: Option<&'a Path>,
-    /// Whether what does not run on our loader is a failure.
+    /// Whether what does not run on our loader, or does not hold, is a failure.
     pub check: bool,
     /// A loader in place of the artifact.
     pub loader: Option<&'a Path>,
