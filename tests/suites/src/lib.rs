@@ -4,6 +4,7 @@
 
 mod elf_edit;
 mod elf_writer;
+mod figures;
 pub mod harness;
 mod namespace;
 mod process_tree;
@@ -30,6 +31,8 @@ mod suite_runner;
 mod suite_sanitizers;
 mod suite_search;
 mod suite_secure;
+mod suite_semantics;
+mod suite_signals;
 mod suite_symbols;
 mod suite_system;
 mod suite_system_calls;
@@ -144,11 +147,23 @@ pub const SUITES: &[Suite] = &[
         summary: "a plug-in opened, used and closed a thousand times leaves nothing",
         run: suite_plugin::run,
     },
+    Suite {
+        name: "semantics",
+        summary: "what a section does to signals, in each back end",
+        run: suite_semantics::run,
+    },
 ];
 
 /// Suites of many minutes, for `cargo xtask soak`.
-pub const SOAKS: &[Suite] = &[Suite {
-    name: "cpython",
-    summary: "CPython's tests of multiprocessing by spawn and by a fork server",
-    run: suite_cpython::run_long,
-}];
+pub const SOAKS: &[Suite] = &[
+    Suite {
+        name: "cpython",
+        summary: "CPython's tests of multiprocessing by spawn and by a fork server",
+        run: suite_cpython::run_long,
+    },
+    Suite {
+        name: "signals",
+        summary: "suite signals for a minute and more, 10^8 sections and 10^5 signals",
+        run: suite_signals::run_long,
+    },
+];

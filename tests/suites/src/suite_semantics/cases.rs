@@ -1,0 +1,88 @@
+//! Compares a program's table of cases (`tests/programs/sigblock/semantics/cases.h`) under ld-linux and in both back ends: one check
+//! for each case and back end. Decides nothing about what is right: each case says what it expects, and `=` stands for what ld-linux
+//! gave in the same run.
+
+use crate::harness::{Context, Outcome, Report, Run, Way};
+use std::path::Path;
+
+/// The back ends that each case runs in.
+pub const BACK_ENDS: [&str; 2] = ["user", "sigprocmask"];
+
+/// One case of one run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Case {
+    name: String,
+    seen: String,
+    expected: String,
+}
+
+/// Runs `program` on each loader and in each back end. `configure` adds environment and arguments to each run.
+pub fn compare(context: &Context, report: &mut Report, subject: &str, program: &Path, configure: impl Fn(Run) -> Run) {
+    let reference = configure(Run::new(program)).way(Way::Reference);
+    let reference = match table(context, &reference.limit(LIMIT), "ld-linux") {
+        Ok(cases) => cases,
+        Err(error) => return report.check(format!("{subject} (ld-linux)"), Err(error)),
+    };
+    for case in &reference {
+        report.check(format!("{subject}: {} (ld-linux)", case.name), expected(case, &case.expected));
+    }
+    for back_end in BACK_ENDS {
+        let run = configure(Run::new(program)).way(Way::Interpreter).env("LD_SIGBLOCK", back_end);
+        let cases = match table(context, &run.limit(LIMIT), back_end) {
+            Ok(cases) => cases,
+            Err(error) => {
+                report.check(format!("{subject} ({back_end})"), Err(error));
+                continue;
+            }
+        };
+        let names = |cases: &[Case]| cases.iter().map(|case| case.name.clone()).collect::<Vec<_>>();
+        report.equal(format!("{subject}: all cases ran ({back_end})"), names(&cases), names(&reference));
+        for case in &cases {
+            let theirs = reference.iter().find(|other| other.name == case.name);
+            let want = if case.expected == "=" { theirs.map_or("", |theirs| &theirs.seen) } else { &case.expected };
+            report.check(format!("{subject}: {} ({back_end})", case.name), expected(case, want));
+        }
+    }
+}
+
+/// Seconds for a whole table; a case that hangs ends itself before that.
+const LIMIT: u64 = 120;
+
+/// Whether a case saw what it must. What is only compared must at least be there.
+fn expected(case: &Case, want: &str) -> Result<(), String> {
+    let right = if want == "=" { !case.seen.is_empty() } else { case.seen == want };
+    if right { Ok(()) } else { Err(format!("expected {want}\ngot      {}", case.seen)) }
+}
+
+/// The cases of one run, which must have been in `back_end` and complete.
+fn table(context: &Context, run: &Run, back_end: &str) -> Result<Vec<Case>, String> {
+    let outcome = run.output(context).map_err(|error| format!("{error:#}"))?;
+    outcome.succeeded()?;
+    let mut cases = parse(&outcome)?;
+    let told = |what: &str| format!("{what}\n{}", outcome.describe());
+    let first = if cases.is_empty() { None } else { Some(cases.remove(0)) };
+    if first.is_none_or(|case| case.name != "backend" || case.seen != back_end) {
+        return Err(told(&format!("the back end is not {back_end}")));
+    }
+    let last = cases.pop().ok_or_else(|| told("no cases"))?;
+    if last.name != "end" || last.seen != cases.len().to_string() || cases.is_empty() {
+        return Err(told("the table is not complete"));
+    }
+    if !outcome.stderr.is_empty() {
+        return Err(told("there is something on standard error"));
+    }
+    Ok(cases)
+}
+
+fn parse(outcome: &Outcome) -> Result<Vec<Case>, String> {
+    let case = |line: &str| {
+        let fields: Vec<&str> = line.split('\t').collect();
+        match fields.as_slice() {
+            [name, seen, expected] => {
+                Ok(Case { name: (*name).to_owned(), seen: (*seen).to_owned(), expected: (*expected).to_owned() })
+            }
+            _ => Err(format!("a line that is no case: {line}\n{}", outcome.describe())),
+        }
+    };
+    outcome.text().lines().map(case).collect()
+}
