@@ -50,6 +50,9 @@ enum Task {
         /// Test this loader in place of the artifact
         #[arg(long, value_name = "PATH")]
         loader: Option<PathBuf>,
+        /// How long to soak, where a suite counts in seconds
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+        seconds: Option<u64>,
         /// List the suites and stop
         #[arg(long)]
         list: bool,
@@ -122,7 +125,12 @@ fn main() -> ExitCode {
             suites::list_soaks();
             Ok(true)
         }
-        Task::Soak { suites, loader, list: false } => suites::soak(&suites, loader.as_deref()),
+        Task::Soak {
+            suites,
+            loader,
+            seconds,
+            list: false,
+        } => suites::soak(&suites, loader.as_deref(), seconds),
         Task::Mutants => return later("mutants"),
         Task::Kernel => return later("kernel"),
         Task::Compat => return later("compat"),

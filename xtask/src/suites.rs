@@ -27,11 +27,11 @@ pub fn list_soaks() {
     }
 }
 
-/// Runs the suites of many minutes that are named, or all; true if all passed.
-pub fn soak(names: &[String], loader: Option<&Path>) -> anyhow::Result<bool> {
+/// Runs the suites of many minutes that are named, or all, each for `seconds` or as long as it needs; true if all passed.
+pub fn soak(names: &[String], loader: Option<&Path>, seconds: Option<u64>) -> anyhow::Result<bool> {
     let chosen = choose(SOAKS, names)?;
     let loader = loader.map_or_else(artifact::build, |path| Ok(path.to_owned()))?;
-    let total = run_suites(&loader, &chosen)?;
+    let total = run_suites(&loader, &chosen, seconds)?;
     println!("rtld: {} passed, {} failed", total.passed, total.failed);
     Ok(total.failed == 0 && total.passed > 0)
 }
@@ -48,7 +48,7 @@ pub fn run(names: &[String], loader: Option<&Path>) -> anyhow::Result<bool> {
             Some(path) => path.to_owned(),
             None => artifact::build()?,
         };
-        total.add(run_suites(&loader, &chosen)?);
+        total.add(run_suites(&loader, &chosen, None)?);
     }
     println!("rtld: {} passed, {} failed", total.passed, total.failed);
     Ok(total.failed == 0 && total.passed > 0)

@@ -148,6 +148,11 @@ pub const SUITES: &[Suite] = &[
         run: suite_plugin::run,
     },
     Suite {
+        name: "signals",
+        summary: "a storm of signals on eight threads in sections: none lost, inside or out of order",
+        run: suite_signals::run,
+    },
+    Suite {
         name: "semantics",
         summary: "what a section does to signals, in each back end",
         run: suite_semantics::run,

@@ -27,6 +27,8 @@ pub struct Context {
     pub root: PathBuf,
     /// The artifact that was copied to `loader`.
     pub artifact: PathBuf,
+    /// How long a soak lasts, if that was asked for.
+    pub seconds: Option<u64>,
 }
 
 /// A run's private directory `/tmp/rtld.XXXXXX`, removed on drop unless `RTLD_KEEP=1`.
@@ -34,6 +36,7 @@ pub struct Context {
 pub struct Workshop {
     directory: PathBuf,
     artifact: PathBuf,
+    seconds: Option<u64>,
     keep: bool,
 }
 
@@ -60,11 +63,18 @@ impl Workshop {
         let workshop = Self {
             directory,
             artifact,
+            seconds: None,
             keep,
         };
         fs::copy(&workshop.artifact, workshop.loader())?;
         fs::set_permissions(workshop.loader(), fs::Permissions::from_mode(0o755))?;
         Ok(workshop)
+    }
+
+    /// Sets how long a soak lasts.
+    pub fn lasting(mut self, seconds: Option<u64>) -> Self {
+        self.seconds = seconds;
+        self
     }
 
     /// The private copy of the loader.
@@ -92,6 +102,7 @@ impl Workshop {
             programs,
             root,
             artifact: self.artifact.clone(),
+            seconds: self.seconds,
         })
     }
 

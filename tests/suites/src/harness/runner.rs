@@ -6,9 +6,10 @@ use crate::Suite;
 use std::path::Path;
 use std::time::Instant;
 
-/// Runs `suites` against the loader at `artifact`; the sum of their counts. An error means that nothing could be shown at all.
-pub fn run_suites(artifact: &Path, suites: &[&Suite]) -> anyhow::Result<Counts> {
-    let workshop = Workshop::open(artifact)?;
+/// Runs `suites` against the loader at `artifact`, soaks for `seconds` if given; the sum of their counts. An error means that
+/// nothing could be shown at all.
+pub fn run_suites(artifact: &Path, suites: &[&Suite], seconds: Option<u64>) -> anyhow::Result<Counts> {
+    let workshop = Workshop::open(artifact)?.lasting(seconds);
     let mut total = Counts::default();
     for suite in suites {
         let start = Instant::now();

@@ -1,0 +1,73 @@
+//! What a long-running program counted, printed by it as `KEY=VALUE` words on one line, and the checks on such counts. Owns
+//! the reading and the words of a failure; which figures must hold is each suite's business.
+
+use crate::harness::{Outcome, Report, Status};
+use std::collections::BTreeMap;
+
+/// The figures of one run.
+pub struct Figures {
+    name: String,
+    line: String,
+    values: BTreeMap<String, String>,
+    description: String,
+}
+
+impl Figures {
+    /// Reads the standard output of a run that ended by exit 0; the failure of any other run.
+    pub fn read(name: &str, outcome: &Outcome) -> Result<Self, String> {
+        if outcome.status != Status::Exit(0) {
+            return Err(format!("expected Exit(0)\ngot      {}", outcome.describe()));
+        }
+        let text = outcome.text();
+        let values: BTreeMap<String, String> = text
+            .split_whitespace()
+            .filter_map(|word| word.split_once('='))
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .collect();
+        if values.is_empty() {
+            return Err(format!("expected KEY=VALUE\ngot      {}", outcome.describe()));
+        }
+        Ok(Self { name: name.to_owned(), line: text.trim().to_owned(), values, description: outcome.describe() })
+    }
+
+    /// The figures as they were printed, for a note.
+    pub fn line(&self) -> &str {
+        &self.line
+    }
+
+    /// A figure as it was printed; empty if it was not.
+    pub fn word(&self, key: &str) -> &str {
+        self.values.get(key).map_or("", String::as_str)
+    }
+
+    /// A figure that is a number.
+    pub fn number(&self, key: &str) -> Option<u64> {
+        self.word(key).parse().ok()
+    }
+
+    /// Checks that a figure is this word.
+    pub fn is(&self, report: &mut Report, key: &str, want: &str) {
+        self.judge(report, key, want, self.word(key) == want);
+    }
+
+    /// Checks that each of these figures was printed and is 0.
+    pub fn all_zero(&self, report: &mut Report, keys: &[&str]) {
+        for key in keys {
+            self.judge(report, key, "0", self.number(key) == Some(0));
+        }
+    }
+
+    /// Checks that a figure reaches a number.
+    pub fn at_least(&self, report: &mut Report, key: &str, want: u64) {
+        self.judge(report, key, &format!("{want} or more"), self.number(key).is_some_and(|number| number >= want));
+    }
+
+    fn judge(&self, report: &mut Report, key: &str, want: &str, right: bool) {
+        let result = if right {
+            Ok(())
+        } else {
+            Err(format!("expected {key} {want}, got {:?}\n{}", self.word(key), self.description))
+        };
+        report.check(format!("{}: {key} {want}", self.name), result);
+    }
+}

@@ -1,0 +1,120 @@
+//! Suite and soak `signals`: eight threads that do nothing but enter and leave sections, under a storm of signals from another
+//! process. No signal may be lost, run inside a section, or come out of order; the same storm with sections switched off
+//! must be seen running inside, or the detector is broken. Owns how long and what must be reached; the program counts.
+
+use crate::figures::Figures;
+use crate::harness::{Build, Context, Report, Run, Way};
+use anyhow::Result;
+use std::path::{Path, PathBuf};
+
+/// Signals a second that the sender aims at, and what it must reach in sum with its pauses.
+const AIM: u64 = 40_000;
+const RATE: u64 = 10_000;
+
+/// What the soak must reach, and the seconds in which it does (many times over) unless others are asked for.
+const SECTIONS: u64 = 100_000_000;
+const SIGNALS: u64 = 100_000;
+const SECONDS: u64 = 60;
+
+/// Seconds past the asked-for ones in which the storm ends by itself if signals stay away.
+const GRACE: u64 = 150;
+
+/// One storm.
+struct Storm {
+    backend: &'static str,
+    /// The handlers open sections themselves.
+    enter: bool,
+    seconds: u64,
+    sections: u64,
+    signals: u64,
+    way: Way,
+}
+
+impl Storm {
+    fn name(&self) -> String {
+        format!("{}{}", self.backend, if self.enter { ", handlers enter" } else { "" })
+    }
+}
+
+/// Twenty seconds of it.
+pub fn run(context: &Context, report: &mut Report) -> Result<()> {
+    let share = |seconds: u64| (SECTIONS / SECONDS * seconds, SIGNALS / SECONDS * seconds);
+    let program = build(context)?;
+    for (backend, enter, seconds, way) in [
+        ("user", false, 8, Way::Interpreter),
+        ("user", true, 5, Way::Direct),
+        ("sigprocmask", false, 4, Way::Interpreter),
+        ("off", false, 3, Way::Interpreter),
+    ] {
+        let (sections, signals) = share(seconds);
+        // A section by sigprocmask costs a hundred times as much.
+        let sections = if backend == "user" { sections } else { sections / 100 };
+        storm(context, report, &program, &Storm { backend, enter, seconds, sections, signals, way });
+    }
+    Ok(())
+}
+
+/// The soak: the first storm lasts `--seconds`, the others half as long.
+pub fn run_long(context: &Context, report: &mut Report) -> Result<()> {
+    let seconds = context.seconds.unwrap_or(SECONDS);
+    let program = build(context)?;
+    for (backend, enter, seconds, way) in [
+        ("user", false, seconds, Way::Interpreter),
+        ("user", true, seconds.div_ceil(2), Way::Direct),
+        ("sigprocmask", false, seconds.div_ceil(2), Way::Interpreter),
+        ("off", false, seconds.div_ceil(10), Way::Interpreter),
+    ] {
+        let (sections, signals) = if backend == "user" && !enter { (SECTIONS, SIGNALS) } else { (1_000_000, 10_000) };
+        storm(context, report, &program, &Storm { backend, enter, seconds, sections, signals, way });
+    }
+    Ok(())
+}
+
+fn build(context: &Context) -> Result<PathBuf> {
+    Build::new("sigblock/soak/storm.c")
+        .source("sigblock/soak/sender.c")
+        .source("sigblock/soak/receiver.c")
+        .source("sigblock/soak/raised.c")
+        .flags(&["-O2", "-pthread", "-Wl,-z,lazy"])
+        .build(context)
+}
+
+fn storm(context: &Context, report: &mut Report, program: &Path, storm: &Storm) {
+    let name = storm.name();
+    let mut arguments = vec![storm.seconds.to_string(), AIM.to_string()];
+    if storm.enter {
+        arguments.push("enter".to_owned());
+    }
+    let outcome = Run::new(program)
+        .way(storm.way)
+        .env("LD_SIGBLOCK", storm.backend)
+        .args(arguments)
+        .limit(storm.seconds + GRACE)
+        .output(context);
+    let figures = outcome.map_err(|error| format!("{error:#}")).and_then(|outcome| Figures::read(&name, &outcome));
+    let figures = match figures {
+        Ok(figures) => figures,
+        Err(error) => return report.check(format!("{name}: runs to its end"), Err(error)),
+    };
+    report.note(figures.line());
+    figures.is(report, "backend", storm.backend);
+    figures.all_zero(report, &["lost", "surplus", "disordered", "unanswered", "doubled", "stalled"]);
+    figures.at_least(report, "sections", storm.sections);
+    figures.at_least(report, "runs", storm.signals);
+    figures.at_least(report, "rate", RATE);
+    figures.at_least(report, "closings", 1);
+    if storm.enter {
+        figures.at_least(report, "handler_sections", storm.signals);
+    }
+    if storm.backend == "off" {
+        // The detector's proof: the same handlers do find themselves inside where nothing holds them.
+        figures.at_least(report, "inside", 1);
+        figures.at_least(report, "torn", 1);
+        return;
+    }
+    figures.all_zero(report, &["inside", "raised", "torn"]);
+    if storm.backend == "user" {
+        figures.is(report, "raised_word", "0");
+        figures.at_least(report, "held", storm.signals / 100);
+    }
+}
