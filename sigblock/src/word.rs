@@ -4,12 +4,14 @@
 //! signal, and no other processor writes. Another thread that reads it must order its read by itself (membarrier(2)).
 
 use core::arch::asm;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 /// Added for each section.
 pub const STEP: u32 = 0x10;
 /// The bits that are no count.
 pub const FLAGS: u32 = 0xf;
+/// A signal waits for the end of the section.
+pub const PENDING: u32 = 1;
 
 /// Raises the calling thread's word. What follows stays behind it.
 ///
@@ -22,19 +24,34 @@ pub unsafe fn enter(word: *const AtomicU32) {
     unsafe { asm!("add dword ptr [{word}], {step}", word = in(reg) word, step = const STEP, options(nostack)) };
 }
 
-/// Lowers the calling thread's word. What came before stays before it.
+/// Lowers the calling thread's word. What came before stays before it. Gives what is left: exactly [`PENDING`] if a signal
+/// waits for this end. Whatever marks the word does so before it is lowered to a count of 0, so the read comes late enough.
 ///
 /// # Safety
 /// `word` must be the calling thread's own word, raised by `enter`.
 #[inline(always)]
-pub unsafe fn leave(word: *const AtomicU32) {
+pub unsafe fn leave(word: *const AtomicU32) -> u32 {
     // SAFETY: as enter.
     unsafe { asm!("sub dword ptr [{word}], {step}", word = in(reg) word, step = const STEP, options(nostack)) };
+    // SAFETY: the caller's word.
+    unsafe { (*word).load(Ordering::Relaxed) }
 }
 
 /// Whether a word says that its thread is inside a section.
 pub fn is_raised(word: &AtomicU32) -> bool {
     word.load(Ordering::Acquire) & !FLAGS != 0
+}
+
+/// How many sections a word counts.
+pub fn count(word: u32) -> u32 {
+    word / STEP
+}
+
+/// Stores the stack pointer: which frames are inside a section that is open now.
+#[inline(always)]
+pub fn note_stack(place: &AtomicUsize) {
+    // SAFETY: one store to a word that is borrowed.
+    unsafe { asm!("mov qword ptr [{place}], rsp", place = in(reg) place, options(nostack, preserves_flags)) };
 }
 
 #[cfg(test)]
@@ -47,15 +64,22 @@ mod tests {
         // SAFETY: the word is this thread's.
         unsafe { enter(&word) };
         assert!(is_raised(&word));
-        word.fetch_or(1, Ordering::Relaxed);
+        word.fetch_or(PENDING, Ordering::Relaxed);
         // SAFETY: as above.
         unsafe { enter(&word) };
         assert_eq!(word.load(Ordering::Relaxed), 0x21);
         // SAFETY: as above.
-        unsafe { leave(&word) };
+        assert_eq!(unsafe { leave(&word) }, 0x11);
         // SAFETY: as above.
-        unsafe { leave(&word) };
+        assert_eq!(unsafe { leave(&word) }, PENDING);
         assert!(!is_raised(&word));
-        assert_eq!(word.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn the_stack_pointer_is_near() {
+        let place = AtomicUsize::new(0);
+        note_stack(&place);
+        let here = (&raw const place).addr();
+        assert!(here.abs_diff(place.load(Ordering::Relaxed)) < 4096);
     }
 }

@@ -1,0 +1,40 @@
+/* Sections of a thread in which no handler of an asynchronous signal runs: fast sigblock.
+ *
+ * ld-elf.so.1 exports these functions. A program that may run on another loader declares them weak and looks. A section may
+ * not sleep, end its thread, or leave by a jump; a handler that came inside runs at the end of the outermost section.
+ */
+#ifndef SIGBLOCK_H
+#define SIGBLOCK_H
+
+#include <signal.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The word: a flag says that a signal waits, the rest counts sections. Only its own thread may write it, and only by single
+ * read-modify-write instructions. */
+#define SIGBLOCK_PENDING 0x1u
+#define SIGBLOCK_FLAGS 0xfu
+#define SIGBLOCK_STEP 0x10u
+
+struct sigblock_counts {
+	uint64_t sections; /* outermost sections, if LD_DEBUG=sigblock counts them */
+	uint64_t held;     /* signals that waited for a section's end (user mode) */
+};
+
+void sigblock_enter(void);
+void sigblock_leave(void);
+/* The calling thread's word. */
+uint32_t *sigblock_word(void);
+/* "kernel", "user", "sigprocmask" or "off". */
+const char *sigblock_backend(void);
+/* Which signals the sections of this process hold; null asks only. What can never be held is left out. Returns 0. */
+int sigblock_mask(const sigset_t *hold, sigset_t *old);
+void sigblock_counts(struct sigblock_counts *counts);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

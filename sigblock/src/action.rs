@@ -1,0 +1,169 @@
+//! What the program wants done with each signal, in user mode, where the kernel's own action is our first-line handler.
+//!
+//! One immutable record an action, swapped by pointer, so that a signal that comes in the middle sees the old or the new one.
+//! Records are kept for ever and found again when the same action is set again: their number is that of different actions.
+
+use crate::hold::{HOLDABLE, bit};
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use rtld_sys::lock::Futex;
+use rtld_sys::memory;
+use rtld_sys::signal::{Action, LAST};
+
+/// An action of the program's, with a handler.
+#[derive(Debug)]
+pub(crate) struct Record {
+    pub action: Action,
+    next: *const Record,
+}
+
+/// What is known about one signal.
+struct Entry {
+    /// The action that our first-line handler serves; null where the kernel's action is the program's own.
+    current: AtomicPtr<Record>,
+    /// The last one that had a handler: a signal may be under way to it.
+    last: AtomicPtr<Record>,
+    /// All that there ever were.
+    all: AtomicPtr<Record>,
+}
+
+impl Entry {
+    const fn new() -> Entry {
+        Entry {
+            current: AtomicPtr::new(core::ptr::null_mut()),
+            last: AtomicPtr::new(core::ptr::null_mut()),
+            all: AtomicPtr::new(core::ptr::null_mut()),
+        }
+    }
+}
+
+static TABLE: [Entry; LAST as usize] = [const { Entry::new() }; LAST as usize];
+
+/// Serialises changes. Only taken inside a section, and never held while anything is waited for.
+pub(crate) static LOCK: Futex = Futex::new();
+
+/// Whether our first-line handler stands before the program's for this signal.
+pub(crate) fn is_ours(signal: i32) -> bool {
+    HOLDABLE & bit(signal) != 0
+}
+
+fn entry(signal: i32) -> Option<&'static Entry> {
+    TABLE.get(usize::try_from(signal.checked_sub(1)?).ok()?)
+}
+
+fn read(place: &AtomicPtr<Record>) -> Option<&'static Record> {
+    // SAFETY: records are never freed and never changed once they are in the table.
+    unsafe { place.load(Ordering::Acquire).as_ref() }
+}
+
+/// The action that our first-line handler serves now.
+pub(crate) fn current(signal: i32) -> Option<&'static Record> {
+    read(&entry(signal)?.current)
+}
+
+/// The action for a signal that has reached our first-line handler.
+pub(crate) fn for_arrival(signal: i32) -> Option<&'static Record> {
+    let entry = entry(signal)?;
+    read(&entry.current).or_else(|| read(&entry.last))
+}
+
+/// Makes an action the current one; false without memory. Under the lock.
+pub(crate) fn set(signal: i32, action: &Action) -> bool {
+    let Some(entry) = entry(signal) else { return false };
+    let Some(record) = intern(entry, action) else { return false };
+    let record = core::ptr::from_ref(record).cast_mut();
+    entry.last.store(record, Ordering::Release);
+    entry.current.store(record, Ordering::Release);
+    true
+}
+
+/// The kernel's action is the program's own again. Under the lock.
+pub(crate) fn forget(signal: i32) {
+    if let Some(entry) = entry(signal) {
+        entry.current.store(core::ptr::null_mut(), Ordering::Release);
+    }
+}
+
+/// Puts back what was there. Under the lock.
+pub(crate) fn restore(signal: i32, record: Option<&'static Record>) {
+    if let Some(entry) = entry(signal) {
+        let record = record.map_or(core::ptr::null_mut(), |record| core::ptr::from_ref(record).cast_mut());
+        entry.current.store(record, Ordering::Release);
+    }
+}
+
+fn intern(entry: &Entry, action: &Action) -> Option<&'static Record> {
+    let first = entry.all.load(Ordering::Acquire);
+    let mut next: *const Record = first;
+    // SAFETY: as in read().
+    while let Some(record) = unsafe { next.as_ref() } {
+        if record.action == *action {
+            return Some(record);
+        }
+        next = record.next;
+    }
+    let place = new_place()?;
+    // SAFETY: a fresh place of a record's size that nobody else has.
+    unsafe { place.write(Record { action: *action, next: first }) };
+    entry.all.store(place, Ordering::Release);
+    // SAFETY: written above.
+    Some(unsafe { &*place })
+}
+
+/// Records that need no mapping: enough for most programs.
+const FIRST: usize = 64;
+
+struct First(UnsafeCell<[core::mem::MaybeUninit<Record>; FIRST]>);
+
+// SAFETY: places are handed out once each, under the lock.
+unsafe impl Sync for First {}
+
+static FIRST_PLACES: First = First(UnsafeCell::new([const { core::mem::MaybeUninit::uninit() }; FIRST]));
+static FIRST_USED: AtomicUsize = AtomicUsize::new(0);
+
+/// The rest of the last page that was mapped.
+static NEXT_PLACE: AtomicUsize = AtomicUsize::new(0);
+static PLACES_LEFT: AtomicUsize = AtomicUsize::new(0);
+const PAGE: usize = 4096;
+
+/// A place for a record, for ever. Under the lock.
+fn new_place() -> Option<*mut Record> {
+    let used = FIRST_USED.load(Ordering::Relaxed);
+    if used < FIRST {
+        FIRST_USED.store(used + 1, Ordering::Relaxed);
+        return Some(FIRST_PLACES.0.get().cast::<Record>().wrapping_add(used));
+    }
+    let left = match PLACES_LEFT.load(Ordering::Relaxed) {
+        0 => {
+            let page = memory::map_anonymous(PAGE, memory::READ | memory::WRITE).ok()?;
+            NEXT_PLACE.store(page, Ordering::Relaxed);
+            PAGE / size_of::<Record>()
+        }
+        left => left,
+    };
+    PLACES_LEFT.store(left - 1, Ordering::Relaxed);
+    let place = NEXT_PLACE.fetch_add(size_of::<Record>(), Ordering::Relaxed);
+    Some(core::ptr::with_exposed_provenance_mut(place))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_kept_and_found_again() {
+        let action = |handler| Action { handler, ..Action::default() };
+        assert!(current(34).is_none());
+        assert!(set(34, &action(0x1000)));
+        let first = current(34).map(core::ptr::from_ref);
+        for handler in 0x2000..0x2100 {
+            assert!(set(34, &action(handler)));
+        }
+        assert!(set(34, &action(0x1000)));
+        assert_eq!(current(34).map(core::ptr::from_ref), first);
+        forget(34);
+        assert!(current(34).is_none());
+        assert_eq!(for_arrival(34).map(|record| record.action.handler), Some(0x1000));
+        assert!(current(0).is_none() && current(65).is_none() && current(-5).is_none());
+    }
+}

@@ -1,0 +1,80 @@
+//! What programs may call by name (include/sigblock.h): sections of their own, on the calling thread's word.
+
+use crate::backend::{self, Backend};
+use crate::{hold, section, state};
+use core::ffi::{c_char, c_int};
+use rtld_sys::signal::Mask;
+
+/// Enters a section; sections nest.
+#[unsafe(no_mangle)]
+pub extern "C" fn sigblock_enter() {
+    section::enter(state::current());
+}
+
+/// Leaves a section. At the end of the outermost one what was held is delivered before this returns.
+#[unsafe(no_mangle)]
+pub extern "C" fn sigblock_leave() {
+    section::leave(state::current());
+}
+
+/// The calling thread's word.
+#[unsafe(no_mangle)]
+pub extern "C" fn sigblock_word() -> *const u32 {
+    state::current().word.as_ptr()
+}
+
+/// The name of the back end.
+#[unsafe(no_mangle)]
+pub extern "C" fn sigblock_backend() -> *const c_char {
+    let name = match backend::current() {
+        Backend::Kernel => c"kernel",
+        Backend::User => c"user",
+        Backend::Sigprocmask => c"sigprocmask",
+        Backend::Off => c"off",
+    };
+    name.as_ptr()
+}
+
+/// Changes which signals the sections of this process hold (null: asks only), and gives those before. What can never be
+/// held is left out. Always 0.
+///
+/// # Safety
+/// Each pointer must be null or point to a sigset_t.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigblock_mask(fresh: *const Mask, old: *mut Mask) -> c_int {
+    let before = if fresh.is_null() {
+        hold::current()
+    } else {
+        // SAFETY: the caller's promise; the kernel's part of a sigset_t comes first.
+        let before = hold::set(unsafe { fresh.read_unaligned() });
+        if backend::current() == Backend::Kernel {
+            backend::tell_mask();
+        }
+        before
+    };
+    if !old.is_null() {
+        // SAFETY: the caller's promise.
+        unsafe { old.write_unaligned(before) };
+    }
+    0
+}
+
+/// `struct sigblock_counts`.
+#[repr(C)]
+pub struct SectionCounts {
+    /// Outermost sections, if they are counted (LD_DEBUG=sigblock).
+    sections: u64,
+    /// Signals that waited for a section's end.
+    held: u64,
+}
+
+/// What was counted so far, in all threads.
+///
+/// # Safety
+/// `counts` must point to a struct sigblock_counts.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigblock_counts(counts: *mut SectionCounts) {
+    let now = backend::counts();
+    // SAFETY: the caller's promise.
+    unsafe { counts.write(SectionCounts { sections: now.sections, held: now.held }) };
+}

@@ -1,0 +1,198 @@
+//! What honours the word: chosen once at start, and never changed.
+
+use crate::section::{self, COUNT, TELL};
+use crate::state::{self, REGISTERED, ThreadState};
+use crate::{direct, hold, outside};
+use core::fmt;
+use core::sync::atomic::{AtomicU8, Ordering};
+use rtld_sys::signal;
+
+/// What honours the word.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Backend {
+    /// A kernel with the fast sigblock patch.
+    Kernel,
+    /// First-line handlers of ours before those of the program.
+    User,
+    /// Two calls of sigprocmask(2) a section.
+    Sigprocmask,
+    /// Nothing: handlers run inside sections.
+    Off,
+}
+
+static CURRENT: AtomicU8 = AtomicU8::new(Backend::Off as u8);
+static REASON: AtomicU8 = AtomicU8::new(Reason::Default as u8);
+
+#[derive(Clone, Copy)]
+#[repr(u8)]
+enum Reason {
+    Default,
+    Asked,
+    NoKernel,
+    NotHad,
+}
+
+/// What the user wants, and what we need to know of the C library.
+pub struct Wish<'a> {
+    /// LD_SIGBLOCK.
+    pub backend: Option<&'a [u8]>,
+    /// LD_SIGBLOCK_MASK.
+    pub mask: Option<&'a [u8]>,
+    /// Sections are counted.
+    pub count: bool,
+    /// The C library's own definition of a name; 0 if it has none.
+    pub original: fn(&'static [u8]) -> usize,
+}
+
+/// A wish that cannot be fulfilled.
+#[derive(Debug)]
+pub enum Complaint<'a> {
+    /// LD_SIGBLOCK has no such value.
+    Unknown(&'a [u8]),
+    /// The kernel has no fast sigblock.
+    NoKernel,
+    /// LD_SIGBLOCK_MASK names something that is no signal.
+    Mask(&'a [u8]),
+}
+
+impl fmt::Display for Complaint<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |f: &mut fmt::Formatter<'_>, name: &str, value: &[u8]| {
+            write!(f, "{name}=")?;
+            for byte in value.escape_ascii() {
+                write!(f, "{}", byte as char)?;
+            }
+            Ok(())
+        };
+        match self {
+            Complaint::Unknown(value) => {
+                text(f, "LD_SIGBLOCK", value)?;
+                f.write_str(": expected auto, kernel, user, sigprocmask or off; using auto")
+            }
+            Complaint::NoKernel => f.write_str("LD_SIGBLOCK=kernel: this kernel has no fast sigblock; using auto"),
+            Complaint::Mask(value) => {
+                text(f, "LD_SIGBLOCK_MASK", value)?;
+                f.write_str(": expected names or numbers of signals, separated by commas; using all")
+            }
+        }
+    }
+}
+
+/// SETPTR, UNBLOCK and the mask of the patch's prctl.
+const SET_POINTER: usize = 1;
+const UNBLOCK: usize = 2;
+const SET_MASK: usize = 4;
+
+/// Chooses the back end. The main thread's state must be there; gives what could not be had.
+pub fn start<'a>(wish: Wish<'a>) -> Option<Complaint<'a>> {
+    outside::set_original(wish.original);
+    let (choice, reason, mut complaint) = match wish.backend {
+        None | Some(b"auto" | b"") => (None, Reason::Default, None),
+        Some(b"kernel") => (Some(Backend::Kernel), Reason::Asked, None),
+        Some(b"user") => (Some(Backend::User), Reason::Asked, None),
+        Some(b"sigprocmask") => (Some(Backend::Sigprocmask), Reason::Asked, None),
+        Some(b"off") => (Some(Backend::Off), Reason::Asked, None),
+        Some(other) => (None, Reason::NotHad, Some(Complaint::Unknown(other))),
+    };
+    if let Some(list) = wish.mask {
+        match hold::parse(list) {
+            Some(mask) => drop(hold::set(mask)),
+            None => complaint = complaint.or(Some(Complaint::Mask(list))),
+        }
+    }
+    let (backend, reason) = match choice {
+        Some(Backend::Kernel) if !has_kernel() => {
+            complaint = complaint.or(Some(Complaint::NoKernel));
+            (Backend::User, Reason::NotHad)
+        }
+        Some(backend) => (backend, reason),
+        None if has_kernel() => (Backend::Kernel, reason),
+        None => (Backend::User, if matches!(reason, Reason::NotHad) { reason } else { Reason::NoKernel }),
+    };
+    CURRENT.store(backend as u8, Ordering::Relaxed);
+    REASON.store(reason as u8, Ordering::Relaxed);
+    if backend == Backend::User && signal::is_filtered() {
+        direct::note_filter();
+    }
+    if backend == Backend::Kernel && hold::current() != hold::HOLDABLE {
+        tell_mask();
+    }
+    let tell = if matches!(backend, Backend::Kernel | Backend::Sigprocmask) { TELL } else { 0 };
+    section::set_extra(tell | if wish.count { COUNT } else { 0 });
+    complaint
+}
+
+/// The back end.
+pub fn current() -> Backend {
+    match CURRENT.load(Ordering::Relaxed) {
+        0 => Backend::Kernel,
+        1 => Backend::User,
+        2 => Backend::Sigprocmask,
+        _ => Backend::Off,
+    }
+}
+
+/// Its name, as LD_SIGBLOCK has it.
+pub fn name(backend: Backend) -> &'static str {
+    match backend {
+        Backend::Kernel => "kernel",
+        Backend::User => "user",
+        Backend::Sigprocmask => "sigprocmask",
+        Backend::Off => "off",
+    }
+}
+
+/// Why it was chosen.
+pub fn reason() -> &'static str {
+    match REASON.load(Ordering::Relaxed) {
+        0 => "the kernel has it",
+        1 => "asked for",
+        2 => "the kernel has none",
+        _ => "what was asked for cannot be had",
+    }
+}
+
+/// What was counted.
+#[derive(Clone, Copy, Debug)]
+pub struct Counts {
+    /// Outermost sections, if they are counted.
+    pub sections: u64,
+    /// Signals that waited for a section's end.
+    pub held: u64,
+}
+
+/// What was counted so far, in all threads.
+pub fn counts() -> Counts {
+    Counts { sections: section::counted(), held: crate::deliver::held() }
+}
+
+/// Registers the main thread's word, if the kernel knows what that is.
+fn has_kernel() -> bool {
+    register(state::current())
+}
+
+/// Registers the calling thread's word with the kernel.
+pub(crate) fn register(state: &ThreadState) -> bool {
+    let word = (&raw const state.word).addr();
+    // SAFETY: the word is in the thread's static TLS, which outlives it.
+    let done = unsafe { signal::fast_block(SET_POINTER, word) }.is_ok();
+    if done {
+        state.state.fetch_or(REGISTERED, Ordering::Relaxed);
+    }
+    done
+}
+
+/// Tells the kernel that the section in which a signal came has ended. What it answers does not matter: it may have done
+/// so already.
+pub(crate) fn unblock() {
+    // SAFETY: no memory of ours but the registered word is touched.
+    let _ = unsafe { signal::fast_block(UNBLOCK, 0) };
+}
+
+/// Tells the kernel which signals sections hold.
+pub(crate) fn tell_mask() {
+    let mask = hold::current();
+    // SAFETY: the kernel reads the set.
+    let _ = unsafe { signal::fast_block(SET_MASK, (&raw const mask).addr()) };
+}

@@ -1,0 +1,90 @@
+//! Handlers called by us, without a frame of the kernel's: under seccomp filters, which may kill a process for queuing a
+//! signal, and where the queue of signals is full. The handler gets the siginfo and a ucontext_t of the section's end; it runs
+//! on the current stack.
+
+use crate::action::Record;
+use crate::deliver;
+use crate::first_line::Context;
+use crate::hold::bit;
+use crate::stash::Slot;
+use crate::state::ThreadState;
+use core::arch::global_asm;
+use core::sync::atomic::{AtomicBool, Ordering};
+use rtld_sys::signal::{self, How, Information, Mask};
+
+static FILTERED: AtomicBool = AtomicBool::new(false);
+
+/// A seccomp filter is in force, or will be in a moment.
+pub(crate) fn note_filter() {
+    FILTERED.store(true, Ordering::Relaxed);
+}
+
+/// Whether a filter may be in force.
+pub(crate) fn is_filtered() -> bool {
+    FILTERED.load(Ordering::Relaxed)
+}
+
+const SA_NODEFER: u64 = 0x4000_0000;
+
+/// `ucontext_t` of glibc: what programs may read of it, all of it zeroed.
+#[repr(C, align(16))]
+struct UserContext {
+    kernel: Context,
+    rest: [u64; 83],
+}
+
+/// Runs the handler; `mask` is the one that the interrupted code goes on with. Gives that mask, which the handler may have
+/// changed in its context.
+pub(crate) fn call(state: &ThreadState, record: &'static Record, mut slot: Slot, mask: Mask) -> Mask {
+    let deferred = if record.action.flags & SA_NODEFER != 0 { 0 } else { bit(slot.signal) };
+    let mut context = UserContext { kernel: Context { head: [0; 37], mask }, rest: [0; 83] };
+    deliver::reset_if_asked(state, slot.signal, record);
+    let _ = signal::change_mask(How::Set, mask | record.action.mask | deferred);
+    // SAFETY: the program's handler for this signal; what it is given is ours and has the kernel's form.
+    unsafe {
+        sigblock_call_handler(record.action.handler, slot.signal, &raw mut slot.information, &raw mut context.kernel);
+    }
+    context.kernel.mask
+}
+
+unsafe extern "C" {
+    fn sigblock_call_handler(handler: usize, signal: i32, information: *mut Information, context: *mut Context);
+}
+
+global_asm!(
+    r#"
+    .text
+    .p2align 4
+    .globl sigblock_call_handler
+    .hidden sigblock_call_handler
+    .type sigblock_call_handler,@function
+    # rdi: the handler, esi: the signal, rdx: its siginfo_t, rcx: a ucontext_t, which gets the caller's registers.
+sigblock_call_handler:
+    .cfi_startproc
+    push    rbp
+    .cfi_adjust_cfa_offset 8
+    .cfi_offset rbp, -16
+    mov     [rcx + 120], rbp
+    mov     rbp, rsp
+    .cfi_def_cfa_register rbp
+    mov     [rcx + 72], r12
+    mov     [rcx + 80], r13
+    mov     [rcx + 88], r14
+    mov     [rcx + 96], r15
+    mov     [rcx + 128], rbx
+    lea     rax, [rbp + 16]
+    mov     [rcx + 160], rax
+    mov     rax, [rbp + 8]
+    mov     [rcx + 168], rax
+    mov     rax, rdi
+    mov     edi, esi
+    mov     rsi, rdx
+    mov     rdx, rcx
+    call    rax
+    pop     rbp
+    .cfi_def_cfa rsp, 8
+    ret
+    .cfi_endproc
+    .size sigblock_call_handler, . - sigblock_call_handler
+"#
+);

@@ -1,0 +1,291 @@
+//! Calls that must not happen inside a section, because they sleep with a mask of their own, leave the image, or copy the
+//! process: made from a callback, they end its section first. And calls that we only look at: jumps, and seccomp filters.
+//!
+//! Each is a stub that keeps all argument registers and goes on to the C library's own function, which we know how to find.
+
+use crate::{callback, direct, fork, jump, state};
+use core::arch::global_asm;
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use linux_raw_sys::general as kernel;
+use rtld_sys::process;
+
+/// Finds the C library's own definition of a name.
+pub(crate) type Original = fn(&'static [u8]) -> usize;
+
+static ORIGINAL: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
+
+pub(crate) fn set_original(original: Original) {
+    ORIGINAL.store(original as *mut (), Ordering::Release);
+}
+
+fn original(name: &'static [u8]) -> usize {
+    let known = ORIGINAL.load(Ordering::Acquire);
+    if known.is_null() {
+        return 0;
+    }
+    // SAFETY: stored by set_original, from a value of this type.
+    let known: Original = unsafe { core::mem::transmute::<*mut (), Original>(known) };
+    known(name)
+}
+
+/// Stores an error number where the C library has it; gives -1.
+#[cold]
+pub(crate) fn set_error(number: c_int) -> c_int {
+    static LOCATION: AtomicUsize = AtomicUsize::new(0);
+    let mut location = LOCATION.load(Ordering::Relaxed);
+    if location == 0 {
+        location = original(b"__errno_location");
+        LOCATION.store(location, Ordering::Relaxed);
+    }
+    if location != 0 {
+        let function = core::ptr::with_exposed_provenance::<()>(location);
+        // SAFETY: the C library's function of this name gives the address of the calling thread's errno.
+        let function = unsafe { core::mem::transmute::<*const (), extern "C" fn() -> *mut c_int>(function) };
+        let place = function();
+        // SAFETY: as above.
+        unsafe { place.write(number) };
+    }
+    -1
+}
+
+/// What a stub does before it goes on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Ends the sections of callbacks.
+    Outside,
+    /// The same; in the child there is more to do.
+    Fork,
+    /// longjmp(3) and kin.
+    Jump,
+    /// setcontext(3): the second function's context is the first argument.
+    Context,
+    /// swapcontext(3): it is the second.
+    Swap,
+    /// prctl(2), where it installs a filter.
+    Prctl,
+    /// syscall(2), where it does.
+    SystemCall,
+}
+
+/// Every stub, in the order of the assembly.
+const STUBS: [(&[u8], Kind); 39] = [
+    (b"sigsuspend", Kind::Outside),
+    (b"__sigsuspend", Kind::Outside),
+    (b"sigpause", Kind::Outside),
+    (b"__sigpause", Kind::Outside),
+    (b"__xpg_sigpause", Kind::Outside),
+    (b"pause", Kind::Outside),
+    (b"ppoll", Kind::Outside),
+    (b"__ppoll_chk", Kind::Outside),
+    (b"pselect", Kind::Outside),
+    (b"epoll_pwait", Kind::Outside),
+    (b"epoll_pwait2", Kind::Outside),
+    (b"sigwait", Kind::Outside),
+    (b"sigwaitinfo", Kind::Outside),
+    (b"sigtimedwait", Kind::Outside),
+    (b"execve", Kind::Outside),
+    (b"execv", Kind::Outside),
+    (b"execvp", Kind::Outside),
+    (b"execvpe", Kind::Outside),
+    (b"execl", Kind::Outside),
+    (b"execle", Kind::Outside),
+    (b"execlp", Kind::Outside),
+    (b"fexecve", Kind::Outside),
+    (b"execveat", Kind::Outside),
+    (b"posix_spawn", Kind::Outside),
+    (b"posix_spawnp", Kind::Outside),
+    (b"system", Kind::Outside),
+    (b"popen", Kind::Outside),
+    (b"longjmp", Kind::Jump),
+    (b"_longjmp", Kind::Jump),
+    (b"siglongjmp", Kind::Jump),
+    (b"__longjmp_chk", Kind::Jump),
+    (b"setcontext", Kind::Context),
+    (b"swapcontext", Kind::Swap),
+    (b"prctl", Kind::Prctl),
+    (b"syscall", Kind::SystemCall),
+    // Those that come back twice are the last ones.
+    (b"fork", Kind::Fork),
+    (b"__fork", Kind::Fork),
+    (b"__libc_fork", Kind::Fork),
+    (b"_Fork", Kind::Fork),
+];
+
+/// How many of them go on with a jump.
+const JUMPING: usize = 35;
+/// Bytes from one stub to the next.
+const STRIDE: usize = 16;
+
+static ADDRESSES: [AtomicUsize; STUBS.len()] = [const { AtomicUsize::new(0) }; STUBS.len()];
+
+/// Our stub for a name.
+pub(crate) fn stub(name: &[u8]) -> Option<usize> {
+    let position = STUBS.iter().position(|&(known, _)| known == name)?;
+    Some((sigblock_stubs as *const () as usize).wrapping_add(position * STRIDE))
+}
+
+/// Whether a stub only matters in user mode.
+pub(crate) fn is_for_filters(name: &[u8]) -> bool {
+    STUBS.iter().any(|&(known, kind)| known == name && matches!(kind, Kind::Prctl | Kind::SystemCall))
+}
+
+/// The argument registers as a stub pushed them, last one first.
+#[repr(C)]
+struct Arguments {
+    sixth: usize,
+    fifth: usize,
+    fourth: usize,
+    third: usize,
+    second: usize,
+    first: usize,
+}
+
+/// Before a call: does what its kind asks for, gives the C library's function.
+extern "C" fn before(index: usize, arguments: &Arguments) -> usize {
+    let Some(&(name, kind)) = STUBS.get(index) else { process::abort() };
+    let state = state::current();
+    match kind {
+        Kind::Outside | Kind::Fork => callback::suspend(state),
+        Kind::Jump => jump::to_buffer(state, arguments.first),
+        Kind::Context => jump::to_context(state, arguments.first),
+        Kind::Swap => callback::detach(state),
+        Kind::Prctl => look_for_filter(kernel::__NR_prctl as usize, arguments.first),
+        Kind::SystemCall => look_for_filter(arguments.first, arguments.second),
+    }
+    let Some(place) = ADDRESSES.get(index) else { process::abort() };
+    let mut address = place.load(Ordering::Relaxed);
+    if address == 0 {
+        address = original(name);
+        if address == 0 {
+            // It was found when the reference to it was bound.
+            process::abort();
+        }
+        place.store(address, Ordering::Relaxed);
+    }
+    address
+}
+
+fn look_for_filter(number: usize, option: usize) {
+    let sets = number == kernel::__NR_prctl as usize && option == linux_raw_sys::prctl::PR_SET_SECCOMP as usize;
+    if sets || number == kernel::__NR_seccomp as usize {
+        direct::note_filter();
+    }
+}
+
+unsafe extern "C" {
+    fn sigblock_stubs();
+}
+
+const _: () = assert!(JUMPING == 35 && STUBS.len() == JUMPING + 4);
+
+global_asm!(
+    r#"
+    .text
+    .p2align 4
+    .globl sigblock_stubs
+    .hidden sigblock_stubs
+    .type sigblock_stubs,@function
+sigblock_stubs:
+    .cfi_startproc
+    .set sigblock_index, 0
+    .rept {jumping}
+    .p2align 4
+    mov     r11d, sigblock_index
+    jmp     sigblock_outside
+    .set sigblock_index, sigblock_index + 1
+    .endr
+    .rept {rest}
+    .p2align 4
+    mov     r11d, sigblock_index
+    jmp     sigblock_twice
+    .set sigblock_index, sigblock_index + 1
+    .endr
+    .cfi_endproc
+    .size sigblock_stubs, . - sigblock_stubs
+
+    .p2align 4
+    .type sigblock_outside,@function
+    # Keeps the arguments and the number of vector registers in rax; goes on with the stack as it was.
+sigblock_outside:
+    .cfi_startproc
+    push    rax
+    .cfi_adjust_cfa_offset 8
+    push    rdi
+    .cfi_adjust_cfa_offset 8
+    push    rsi
+    .cfi_adjust_cfa_offset 8
+    push    rdx
+    .cfi_adjust_cfa_offset 8
+    push    rcx
+    .cfi_adjust_cfa_offset 8
+    push    r8
+    .cfi_adjust_cfa_offset 8
+    push    r9
+    .cfi_adjust_cfa_offset 8
+    mov     edi, r11d
+    mov     rsi, rsp
+    call    {before}
+    mov     r11, rax
+    pop     r9
+    .cfi_adjust_cfa_offset -8
+    pop     r8
+    .cfi_adjust_cfa_offset -8
+    pop     rcx
+    .cfi_adjust_cfa_offset -8
+    pop     rdx
+    .cfi_adjust_cfa_offset -8
+    pop     rsi
+    .cfi_adjust_cfa_offset -8
+    pop     rdi
+    .cfi_adjust_cfa_offset -8
+    pop     rax
+    .cfi_adjust_cfa_offset -8
+    jmp     r11
+    .cfi_endproc
+    .size sigblock_outside, . - sigblock_outside
+
+    .p2align 4
+    .type sigblock_twice,@function
+    # A function without arguments that gives 0 in the child.
+sigblock_twice:
+    .cfi_startproc
+    sub     rsp, 56
+    .cfi_adjust_cfa_offset 56
+    mov     edi, r11d
+    mov     rsi, rsp
+    call    {before}
+    call    rax
+    test    eax, eax
+    jnz     2f
+    call    {in_child}
+    xor     eax, eax
+2:  add     rsp, 56
+    .cfi_adjust_cfa_offset -56
+    ret
+    .cfi_endproc
+    .size sigblock_twice, . - sigblock_twice
+"#,
+    jumping = const JUMPING,
+    rest = const STUBS.len() - JUMPING,
+    before = sym before,
+    in_child = sym in_child,
+);
+
+extern "C" fn in_child() {
+    fork::in_child();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stubs_that_return_twice_are_the_last() {
+        for (index, (name, kind)) in STUBS.iter().enumerate() {
+            assert_eq!(*kind == Kind::Fork, index >= JUMPING, "{}", String::from_utf8_lossy(name));
+        }
+        assert_eq!(stub(b"fork").and_then(|at| Some(at - stub(b"sigsuspend")?)), Some(JUMPING * STRIDE));
+        assert_eq!(stub(b"read"), None);
+    }
+}
