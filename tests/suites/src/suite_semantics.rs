@@ -9,7 +9,7 @@ use anyhow::Result;
 use cases::compare;
 
 /// The programs in C, each a table of cases about one subject.
-const PROGRAMS: &[&str] = &["matrix"];
+const PROGRAMS: &[&str] = &["matrix", "delivery", "actions", "masks", "waiting", "processes"];
 
 /// Runs the suite.
 pub fn run(context: &Context, report: &mut Report) -> Result<()> {

@@ -1,11 +1,10 @@
 // The rows of the table of semantics: what happens inside a section, a case or several for each row. Where the user-mode back end
 // cannot do what sigprocmask does, what it does is written beside it: these differences are known and must stay what they are.
 #define _GNU_SOURCE
-#include "cases.h"
+#include "asleep.h"
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/signalfd.h>
-#include <sys/syscall.h>
 #include <sys/user.h>
 
 static int is_user(void) { return !strcmp(backend(), "user"); }
@@ -166,26 +165,12 @@ static pthread_t main_thread;
 static unsigned *main_word;
 static volatile int signals_wanted;
 static void *interrupt_reader(void *unused) {
-    char path[64], line[64];
     sigset_t all;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, 0);
-    snprintf(path, sizeof path, "/proc/self/task/%d/syscall", getpid());
     for (int number = 1; number <= 2; number++) {
         while (signals_wanted < number) sleep_milliseconds(1);
-        for (;;) {
-            int file = open(path, O_RDONLY);
-            ssize_t got = file < 0 ? -1 : read(file, line, sizeof line - 1);
-            if (got < 0) {
-                say("cannot read %s", path);
-                _exit(91);
-            }
-            line[got] = 0;
-            close(file);
-            unsigned long call, descriptor;
-            if (sscanf(line, "%lu %lx", &call, &descriptor) == 2 && call == SYS_read && (int)descriptor == reading[0]) break;
-            sleep_milliseconds(1);
-        }
+        until_asleep(getpid(), SYS_read, reading[0]);
         pthread_kill(main_thread, number == 1 ? SIGUSR1 : SIGUSR2);
         // In user mode the call's fate is decided once the signal is in the slot; elsewhere it was when the signal was sent.
         while (number == 1 && is_user() && !(*(volatile unsigned *)main_word & 1)) sleep_milliseconds(1);
