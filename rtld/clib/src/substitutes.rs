@@ -78,16 +78,140 @@ substitutes! {
     SearchInformation = b"_dl_rtld_di_serinfo",
     /// `_r_debug`, a variable
     RendezvousStructure = b"_r_debug",
+    // What sets, masks, waits for or steps over signals, and what leaves a stack or a program: the crate sigblock has them.
+    /// `sigaction`
+    SignalAction = b"sigaction",
+    /// `__sigaction`
+    SignalActionInternal = b"__sigaction",
+    /// `signal`
+    Signal = b"signal",
+    /// `ssignal`
+    SignalSoftware = b"ssignal",
+    /// `bsd_signal`
+    SignalBsd = b"bsd_signal",
+    /// `sysv_signal`
+    SignalSystemV = b"sysv_signal",
+    /// `__sysv_signal`
+    SignalSystemVInternal = b"__sysv_signal",
+    /// `sigset`
+    SignalSet = b"sigset",
+    /// `sigignore`
+    SignalIgnore = b"sigignore",
+    /// `siginterrupt`
+    SignalInterrupt = b"siginterrupt",
+    /// `sigvec`
+    SignalVector = b"sigvec",
+    /// `sigprocmask`
+    SignalProcessMask = b"sigprocmask",
+    /// `pthread_sigmask`
+    ThreadSignalMask = b"pthread_sigmask",
+    /// `sighold`
+    SignalHold = b"sighold",
+    /// `sigrelse`
+    SignalRelease = b"sigrelse",
+    /// `sigblock`
+    SignalBlock = b"sigblock",
+    /// `sigsetmask`
+    SignalSetMask = b"sigsetmask",
+    /// `siggetmask`
+    SignalGetMask = b"siggetmask",
+    /// `sigsuspend`
+    SignalSuspend = b"sigsuspend",
+    /// `__sigsuspend`
+    SignalSuspendInternal = b"__sigsuspend",
+    /// `sigpause`
+    SignalPause = b"sigpause",
+    /// `__sigpause`
+    SignalPauseInternal = b"__sigpause",
+    /// `__xpg_sigpause`
+    SignalPauseXpg = b"__xpg_sigpause",
+    /// `ppoll`
+    Poll = b"ppoll",
+    /// `__ppoll_chk`
+    PollChecked = b"__ppoll_chk",
+    /// `pselect`
+    Select = b"pselect",
+    /// `epoll_pwait`
+    EventPoll = b"epoll_pwait",
+    /// `epoll_pwait2`
+    EventPoll2 = b"epoll_pwait2",
+    /// `pause`
+    Pause = b"pause",
+    /// `vfork`
+    Vfork = b"vfork",
+    /// `__vfork`
+    VforkInternal = b"__vfork",
+    /// `fork`
+    Fork = b"fork",
+    /// `__fork`
+    ForkInternal = b"__fork",
+    /// `__libc_fork`
+    ForkOfLibrary = b"__libc_fork",
+    /// `_Fork`
+    ForkBare = b"_Fork",
+    /// `execve`
+    Execve = b"execve",
+    /// `execv`
+    Execv = b"execv",
+    /// `execvp`
+    Execvp = b"execvp",
+    /// `execvpe`
+    Execvpe = b"execvpe",
+    /// `execl`
+    Execl = b"execl",
+    /// `execle`
+    Execle = b"execle",
+    /// `execlp`
+    Execlp = b"execlp",
+    /// `fexecve`
+    Fexecve = b"fexecve",
+    /// `execveat`
+    Execveat = b"execveat",
+    /// `posix_spawn`
+    Spawn = b"posix_spawn",
+    /// `posix_spawnp`
+    SpawnByPath = b"posix_spawnp",
+    /// `system`
+    System = b"system",
+    /// `popen`
+    PipeOpen = b"popen",
+    /// `longjmp`
+    LongJump = b"longjmp",
+    /// `_longjmp`
+    LongJumpBsd = b"_longjmp",
+    /// `siglongjmp`
+    LongJumpSignal = b"siglongjmp",
+    /// `__longjmp_chk`
+    LongJumpChecked = b"__longjmp_chk",
+    /// `setcontext`
+    SetContext = b"setcontext",
+    /// `swapcontext`
+    SwapContext = b"swapcontext",
+    /// `prctl`
+    ProcessControl = b"prctl",
+    /// `syscall`
+    SystemCall = b"syscall",
+    /// `sigwait`
+    SignalWait = b"sigwait",
+    /// `sigwaitinfo`
+    SignalWaitInformation = b"sigwaitinfo",
+    /// `sigtimedwait`
+    SignalTimedWait = b"sigtimedwait",
+    /// `sigpending`
+    SignalPending = b"sigpending",
 }
 
 /// Number of substitutes.
 pub const COUNT: usize = NAMES.len();
 
-/// A set of the low 8 bits of the names' hashes: says no to nine names of ten.
-const FILTER: [u64; 4] = filter();
+/// Words of the filter, a power of two.
+const FILTER_WORDS: usize = 32;
 
-const fn filter() -> [u64; 4] {
-    let mut words = [0u64; 4];
+/// A set of the low 11 bits of the names' hashes: says no to nineteen names of twenty.
+const FILTER: [u64; FILTER_WORDS] = filter();
+
+const fn filter() -> [u64; FILTER_WORDS] {
+    let mut words = [0u64; FILTER_WORDS];
     let mut rest = NAMES;
     while let Some(((_, name), others)) = rest.split_first() {
         let (word, bit) = place_in_filter(gnu_hash(name));
@@ -106,17 +230,17 @@ const fn filter() -> [u64; 4] {
 }
 
 const fn place_in_filter(hash: u32) -> (usize, u64) {
-    ((hash >> 6 & 3) as usize, 1 << (hash & 63))
+    (hash as usize >> 6 & (FILTER_WORDS - 1), 1 << (hash & 63))
 }
 
-const _: () = assert!(COUNT <= 64);
+const _: () = assert!(COUNT <= 128);
 
 impl Substitute {
     /// The substitute for a name, whose GNU hash the caller has already.
     #[inline]
     pub fn from_name(name: &[u8], gnu_hash: u32) -> Option<Substitute> {
         let (word, bit) = place_in_filter(gnu_hash);
-        // The word is below 4, so the whole check is a load and a test.
+        // The word is below FILTER_WORDS, so the whole check is a load and a test.
         if FILTER.get(word).is_none_or(|bits| bits & bit == 0) {
             return None;
         }
@@ -179,6 +303,12 @@ mod tests {
         for name in [&b"malloc"[..], b"dlopen2", b"", b"printf", b"_dl_mcount"] {
             assert_eq!(Substitute::from_name(name, gnu_hash(name)), None);
         }
+        let plain = (0..10_000).map(|number| format!("function_{number}"));
+        let passed = plain.filter(|name| {
+            let (word, bit) = place_in_filter(gnu_hash(name.as_bytes()));
+            FILTER[word] & bit != 0
+        });
+        assert!(passed.count() < 1_000, "the filter lets more than one of ten through");
         // The right hash alone is not enough.
         assert_eq!(Substitute::from_name(b"other", gnu_hash(b"dlopen")), None);
     }

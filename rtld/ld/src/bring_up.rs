@@ -3,7 +3,7 @@
 
 use crate::report::error;
 use crate::stack::InitialStack;
-use crate::{exports, fork, host, link_maps, main_thread};
+use crate::{diagnostics, exports, fork, host, link_maps, main_thread};
 use alloc::vec::Vec;
 use core::ffi::CStr;
 use rtld_link::deferred::Resolvers;
@@ -18,6 +18,7 @@ use rtld_link::text::Bytes;
 use rtld_runtime::world::{Snapshot, World};
 use rtld_runtime::writer::{self, State};
 use rtld_runtime::{initialise, resolve, thread_local};
+use sigblock::backend::Wish;
 
 /// Tells what start-up relocation finds. Start-up objects stay, so nothing is noted about who is bound to whom.
 struct StartNotes<'a> {
@@ -49,29 +50,33 @@ pub struct BringUp<'a> {
     pub extra: usize,
     /// The order of initialisers.
     pub order: &'a [ObjectIndex],
+    /// What is wished for about sections.
+    pub wish: Wish<'static>,
 }
 
 impl BringUp<'_> {
     /// Does all of it.
-    pub fn run(&self) -> Result<(), Error> {
-        let Self { world, library, stack, base, trust, extra, order } = *self;
+    pub fn run(self) -> Result<(), Error> {
+        let Self { world, library, stack, base, trust, extra, order, wish } = self;
         // SAFETY: the only thread; the snapshot is replaced by dlopen at the earliest, which no code can call yet. What
         // comes after resolvers have run looks again.
         let snapshot = unsafe { world.snapshot() };
         let control = main_thread::make(world, snapshot, library, stack, trust, extra)?;
+        diagnostics::choose_backend(world.process.program_name.to_bytes(), wish);
+        exports::fill_substitutes(&world.process.substitutes);
         exports::publish_debugger(snapshot, base);
         let (later, modules) = writer::write(world, |state| -> Result<_, Error> {
             state.relink_quietly();
             if let Some(host) = library {
                 link_maps::adopt_all(snapshot, &state.tls, host)?;
             }
-            let later = self.relocate(snapshot, state)?;
+            let later = relocate(world, snapshot, state)?;
             let mut modules = Vec::new();
             state.tls.modules().try_for_each(|module| try_push(&mut modules, module))?;
             Ok((later, modules))
         })?;
         // SAFETY: the control block was made for this layout, its vector is attached, and no other thread exists.
-        unsafe { thread_local::initialise(world, snapshot, control) }.ok_or(Reason::OutOfMemory)?;
+        unsafe { thread_local::initialise(snapshot, control) }.ok_or(Reason::OutOfMemory)?;
         let call = resolve::call(world);
         let resolvers = Resolvers {
             objects: &snapshot.objects,
@@ -103,26 +108,25 @@ impl BringUp<'_> {
         unsafe { initialise::run_at_start(world, order, exports::refuse) };
         Ok(())
     }
+}
 
-    fn relocate(&self, snapshot: &Snapshot, state: &State) -> Result<Later, Error> {
-        let world = self.world;
-        let notes = StartNotes { program: world.process.program_name };
-        let handle = |index: ObjectIndex| snapshot.handle(index).expose_provenance();
-        let relocator = Relocator {
-            resolver: snapshot.resolver(),
-            tls: &state.tls,
-            substitutes: &world.process.substitutes,
-            notes: &notes,
-            entries: world.process.entries,
-            binding: world.process.binding,
-            pages: world.process.pages,
-            handle: &handle,
-        };
-        let mut later = Later::default();
-        // From the last to the first, so that the program copies data that is relocated.
-        for (index, _) in snapshot.objects.iter().rev() {
-            relocator.relocate(index, &mut later)?;
-        }
-        Ok(later)
+fn relocate(world: &World, snapshot: &Snapshot, state: &State) -> Result<Later, Error> {
+    let notes = StartNotes { program: world.process.program_name };
+    let handle = |index: ObjectIndex| snapshot.handle(index).expose_provenance();
+    let relocator = Relocator {
+        resolver: snapshot.resolver(),
+        tls: &state.tls,
+        substitutes: &world.process.substitutes,
+        notes: &notes,
+        entries: world.process.entries,
+        binding: world.process.binding,
+        pages: world.process.pages,
+        handle: &handle,
+    };
+    let mut later = Later::default();
+    // From the last to the first, so that the program copies data that is relocated.
+    for (index, _) in snapshot.objects.iter().rev() {
+        relocator.relocate(index, &mut later)?;
     }
+    Ok(later)
 }

@@ -3,8 +3,9 @@
 use crate::constants::{FAILURE, NO_INTERPRETER};
 use crate::environment::Variables;
 use crate::failure::cannot_start;
+use crate::diagnostics;
 use crate::help;
-use crate::options::{self, Mode, Options};
+use crate::options::{self, Mode, Options, Stop};
 use crate::program;
 use crate::stack::InitialStack;
 use core::ffi::CStr;
@@ -36,7 +37,12 @@ impl Command {
                 let library_path = options.library_path.or(variables.library_path);
                 let use_cache = !options.inhibit_cache;
                 let settings = Settings { library_path, platform: None, use_cache, trust, own_header: &[] };
-                help::stop(stop, ourselves, &mut Search::new(settings))
+                let mut search = Search::new(settings);
+                if stop == Stop::Diagnostics {
+                    let wish = variables.wish(|_| 0);
+                    diagnostics::list(ourselves, stack.auxiliary(), &mut search, wish);
+                }
+                help::stop(stop, ourselves, &mut search)
             }
         };
         let path = stack.argument(skipped).unwrap_or_default();

@@ -33,12 +33,12 @@ fn text<'a>(pointer: *const c_char) -> &'a [u8] {
 /// `dlopen`, with the caller's return address.
 pub extern "C" fn open(file: *const c_char, mode: c_int, caller: usize) -> *mut Handle {
     let world = here();
-    last_error::clear(world);
+    last_error::clear();
     match opening::open(world, text(file), mode as u32, caller, refuse) {
         Ok(handle) => handle,
         Err(Failure::NotLoaded) => core::ptr::null_mut(),
         Err(failure) => {
-            last_error::set(world, format_args!("{failure}"));
+            last_error::set(format_args!("{failure}"));
             core::ptr::null_mut()
         }
     }
@@ -47,9 +47,7 @@ pub extern "C" fn open(file: *const c_char, mode: c_int, caller: usize) -> *mut 
 /// `dlmopen`: only the base name space, for now.
 pub extern "C" fn open_in_namespace(namespace: isize, file: *const c_char, mode: c_int) -> *mut Handle {
     if namespace != BASE_NAMESPACE {
-        let world = here();
         last_error::set(
-            world,
             format_args!("dlmopen: name spaces other than LM_ID_BASE are not supported by ld-elf.so.1"),
         );
         return core::ptr::null_mut();
@@ -60,15 +58,15 @@ pub extern "C" fn open_in_namespace(namespace: isize, file: *const c_char, mode:
 /// `dlclose`.
 pub extern "C" fn close(handle: *mut Handle) -> c_int {
     let world = here();
-    last_error::clear(world);
+    last_error::clear();
     match closing::close(world, handle, refuse) {
         Ok(()) => 0,
         Err(NotOpen { path }) if path.is_empty() => {
-            last_error::set(world, format_args!("shared object not open"));
+            last_error::set(format_args!("shared object not open"));
             -1
         }
         Err(NotOpen { path }) => {
-            last_error::set(world, format_args!("{path}: shared object not open"));
+            last_error::set(format_args!("{path}: shared object not open"));
             -1
         }
     }
@@ -76,7 +74,7 @@ pub extern "C" fn close(handle: *mut Handle) -> c_int {
 
 /// `dlerror`.
 pub extern "C" fn error() -> *const c_char {
-    last_error::take(here())
+    last_error::take()
 }
 
 fn place(handle: usize) -> Where {
@@ -89,11 +87,11 @@ fn place(handle: usize) -> Where {
 
 fn find(handle: usize, name: *const c_char, version: Option<&[u8]>, caller: usize) -> usize {
     let world = here();
-    last_error::clear(world);
+    last_error::clear();
     match lookup::find(world, place(handle), text(name), version, caller, &call_resolver) {
         Ok(address) => address,
         Err(failure) => {
-            last_error::set(world, format_args!("{failure}"));
+            last_error::set(format_args!("{failure}"));
             0
         }
     }
@@ -112,7 +110,7 @@ pub extern "C" fn versioned_symbol(handle: usize, name: *const c_char, version: 
 /// `dlinfo`.
 pub extern "C" fn information(handle: *mut Handle, request: c_int, argument: *mut usize) -> c_int {
     let world = here();
-    last_error::clear(world);
+    last_error::clear();
     // SAFETY: the caller passes what the request asks for (dlinfo(3)).
     match unsafe { asking::answer(world, handle, request, argument) } {
         Ok(result) => result,
@@ -122,7 +120,7 @@ pub extern "C" fn information(handle: *mut Handle, request: c_int, argument: *mu
                 asking::Failure::Unsupported => "unsupported dlinfo request",
                 asking::Failure::Unknown => "cannot allocate memory",
             };
-            last_error::set(world, format_args!("{message}"));
+            last_error::set(format_args!("{message}"));
             -1
         }
     }
@@ -141,8 +139,7 @@ struct Exception {
 /// Ends a call of the C library's with the thread's last error: control goes back to where it catches those. No frame of ours
 /// on the way holds anything that would have to be given back.
 fn raise() -> ! {
-    let world = here();
-    let text = last_error::peek(world);
+    let text = last_error::peek();
     let exception = Exception { object: c"".as_ptr(), message: text.as_ptr(), buffer: core::ptr::null_mut() };
     if let Some(signal) = signal_exception() {
         let pointer = core::ptr::with_exposed_provenance::<()>(signal);
@@ -171,7 +168,7 @@ pub extern "C" fn open_for_library(file: *const c_char, mode: c_int, caller: usi
         Ok(handle) => handle,
         Err(Failure::NotLoaded) => core::ptr::null_mut(),
         Err(failure) => {
-            last_error::set(here(), format_args!("{failure}"));
+            last_error::set(format_args!("{failure}"));
             // What is left by a long jump is not dropped.
             drop(failure);
             raise()
@@ -182,7 +179,7 @@ pub extern "C" fn open_for_library(file: *const c_char, mode: c_int, caller: usi
 /// `_dl_close` of `_rtld_global_ro`.
 pub extern "C" fn close_for_library(handle: *mut Handle) {
     if closing::close(here(), handle, refuse).is_err() {
-        last_error::set(here(), format_args!("shared object not open"));
+        last_error::set(format_args!("shared object not open"));
         raise();
     }
 }
@@ -227,7 +224,7 @@ pub extern "C" fn lookup_symbol(
     let weak = unsafe { own.as_ref() }.is_some_and(|own| own.binding() == SymbolBinding::Weak);
     if holder.is_null() && !weak {
         let name = rtld_link::text::Bytes(name);
-        last_error::set(world, format_args!("undefined symbol: {name}"));
+        last_error::set(format_args!("undefined symbol: {name}"));
         raise();
     }
     holder

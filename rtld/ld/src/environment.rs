@@ -1,8 +1,10 @@
 //! The environment variables of the loader, from one table, and what secure mode takes out of the environment.
 
+use crate::debug::Debug;
 use crate::stack::InitialStack;
 use rtld_link::search::Trust;
 use rtld_sys::auxv::{AT_SECURE, AuxVector};
+use sigblock::backend::Wish;
 
 /// What the environment asks for.
 #[derive(Default, Debug)]
@@ -13,10 +15,23 @@ pub struct Variables {
     pub preload: Option<&'static [u8]>,
     /// LD_BIND_NOW is not empty.
     pub bind_now: bool,
+    /// LD_DEBUG: what is to be told.
+    pub debug: Debug,
+    /// LD_SIGBLOCK: what is to hold signals.
+    pub sigblock: Option<&'static [u8]>,
+    /// LD_SIGBLOCK_MASK: which signals.
+    pub sigblock_mask: Option<&'static [u8]>,
     /// LD_STATIC_TLS_EXTRA: bytes.
     pub static_tls_extra: usize,
     /// LD_TRACE_LOADED_OBJECTS is there: tell what would be loaded.
     pub trace: bool,
+}
+
+impl Variables {
+    /// What is wished for about sections. `original` tells where the C library has a function.
+    pub fn wish(&self, original: fn(&'static [u8]) -> usize) -> Wish<'static> {
+        Wish { backend: self.sigblock, mask: self.sigblock_mask, count: self.debug.sigblock, original }
+    }
 }
 
 /// One variable: its name without `LD_`, what it is good for, and how its value is taken.
@@ -35,6 +50,11 @@ pub const VARIABLES: &[Variable] = &[
         meaning: "not empty: bind every function at start",
         take: |variables, value| variables.bind_now = !value.is_empty(),
     },
+    Variable {
+        name: "DEBUG",
+        meaning: "what to tell about the process; `help' lists it",
+        take: |variables, value| variables.debug = Debug::parse(value),
+    },
     Variable { name: "FALLBACK", meaning: "never: status 127 where another loader would help", take: |_, _| {} },
     Variable {
         name: "LIBRARY_PATH",
@@ -45,6 +65,16 @@ pub const VARIABLES: &[Variable] = &[
         name: "PRELOAD",
         meaning: "libraries to load first",
         take: |variables, value| variables.preload = Some(value),
+    },
+    Variable {
+        name: "SIGBLOCK",
+        meaning: "auto, kernel, user, sigprocmask or off: what holds signals",
+        take: |variables, value| variables.sigblock = Some(value),
+    },
+    Variable {
+        name: "SIGBLOCK_MASK",
+        meaning: "signals to hold: names or numbers, by commas; or all",
+        take: |variables, value| variables.sigblock_mask = Some(value),
     },
     Variable {
         name: "STATIC_TLS_EXTRA",

@@ -4,23 +4,28 @@
 use crate::constants::NAME;
 use crate::failure::cannot_start;
 use crate::start::world;
-use crate::{dlfcn, trampoline};
-use core::ffi::{c_int, c_void};
+use crate::{callback, dlfcn, trampoline};
+use core::ffi::c_int;
 use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
-use rtld_clib::substitutes::{COUNT, Substitute};
+use rtld_clib::substitutes::Substitute;
 use rtld_clib::{Callbacks, LinkMap};
 use rtld_elf::Sym;
 use rtld_link::error::Error;
 use rtld_link::object::ObjectIndex;
 use rtld_runtime::find_object::FoundObject;
-use rtld_runtime::iterate::{self, ProgramHeaderInfo};
 use rtld_runtime::nearest::{self, Information};
-use rtld_runtime::world::{Handle, Snapshot, World};
-use rtld_runtime::{last_error, thread_local, threads};
+use rtld_runtime::world::{Handle, Snapshot, SubstituteTable, World};
+use rtld_runtime::{last_error, thread_local, threads, writer};
 use rtld_sys::process;
 
-/// Addresses of our functions, by substitute; 0 keeps the C library's own.
-pub fn substitutes() -> [usize; COUNT] {
+/// Fills the table of our functions: the loader's, and what the back end of sections replaces. What is left out stays the C
+/// library's own.
+pub fn fill_substitutes(table: &SubstituteTable) {
+    for substitute in Substitute::all() {
+        if let Some(function) = sigblock::replacement(substitute.name()) {
+            table.set(substitute, function);
+        }
+    }
     let [open, symbol, versioned_symbol] = trampoline::dlfcn_entries();
     let ours: [(Substitute, usize); 21] = [
         (Substitute::Open, open),
@@ -32,7 +37,7 @@ pub fn substitutes() -> [usize; COUNT] {
         (Substitute::Address, address as *const () as usize),
         (Substitute::AddressExtended, address_extended as *const () as usize),
         (Substitute::Information, dlfcn::information as *const () as usize),
-        (Substitute::Iterate, iterate as *const () as usize),
+        (Substitute::Iterate, callback::iterate_entry()),
         (Substitute::FindObject, find_object as *const () as usize),
         (Substitute::TlsGetAddress, tls_get_address as *const () as usize),
         (Substitute::AllocateTls, allocate_tls as *const () as usize),
@@ -45,13 +50,9 @@ pub fn substitutes() -> [usize; COUNT] {
         (Substitute::LibcClose, dlfcn::close as *const () as usize),
         (Substitute::RendezvousStructure, (&raw const _r_debug).expose_provenance()),
     ];
-    let mut table = [0; COUNT];
     for (substitute, function) in ours {
-        if let Some(slot) = table.get_mut(substitute as usize) {
-            *slot = function;
-        }
+        table.set(substitute, function);
     }
-    table
 }
 
 /// What the C library calls through its loader's table.
@@ -93,22 +94,6 @@ extern "C" fn find_object(address: usize, result: *mut FoundObject) -> c_int {
     }
 }
 
-type Callback = extern "C" fn(*mut ProgramHeaderInfo, usize, *mut c_void) -> c_int;
-
-extern "C" fn iterate(callback: Callback, data: *mut c_void) -> c_int {
-    let world = here();
-    let mut next = ObjectIndex(0);
-    while let Some(mut step) = iterate::step(world, next) {
-        let result = callback(&mut step.information, size_of::<ProgramHeaderInfo>(), data);
-        iterate::end_step(&step);
-        if result != 0 {
-            return result;
-        }
-        next = step.next;
-    }
-    0
-}
-
 // --- Thread-local storage --------------------------------------------------------------------------------------------
 
 /// `__tls_get_addr`, also from the trampoline for TLS descriptors.
@@ -137,16 +122,20 @@ extern "C" fn tls_get_address_soft(handle: *const Handle) -> usize {
 
 extern "C" fn allocate_tls(control: usize) -> usize {
     let world = here();
+    // Now there will be a second thread.
+    writer::prepare(world);
     let made = control == 0;
     let Some(control) = (if made { thread_local::allocate_block(world) } else { Some(control) }) else { return 0 };
+    // SAFETY: glibc calls this for a thread that does not run yet, with memory of the size that we told it.
+    let prepared = unsafe { threads::prepare(control) };
     // Before the snapshot is looked at: who publishes a static module later fills its block in every thread of the list.
-    let listed = world.threads.add(control).ok();
+    let listed = prepared.and_then(|()| world.threads.add(control).ok());
     let ready = listed.and_then(|()| {
         threads::read(world, |snapshot| {
-            // SAFETY: glibc calls this for a thread that does not run yet, with memory of the size that we told it.
+            // SAFETY: as above.
             unsafe { thread_local::attach(world, snapshot, control) }?;
             // SAFETY: attached above.
-            unsafe { thread_local::initialise(world, snapshot, control) }
+            unsafe { thread_local::initialise(snapshot, control) }
         })
     });
     match ready {
@@ -161,20 +150,23 @@ extern "C" fn allocate_tls(control: usize) -> usize {
 
 extern "C" fn allocate_tls_init(control: usize) -> usize {
     let world = here();
+    writer::prepare(world);
     // In the child of a fork it may be a stack of a thread that was in the parent only.
     if control == 0 || world.threads.add(control).is_err() {
         return 0;
     }
     // SAFETY: glibc calls this for a stack whose thread has ended.
-    unsafe { last_error::discard(world, control) };
+    unsafe { last_error::discard(control) };
+    // SAFETY: as above.
+    unsafe { sigblock::clear(control) };
     // SAFETY: glibc calls this for a stack whose control block went through allocate_tls before.
-    let ready = threads::read(world, |snapshot| unsafe { thread_local::initialise(world, snapshot, control) });
+    let ready = threads::read(world, |snapshot| unsafe { thread_local::initialise(snapshot, control) });
     ready.map_or(0, |()| control)
 }
 
 extern "C" fn deallocate_tls(control: usize, block: bool) {
     // SAFETY: glibc calls this when the thread has ended.
-    unsafe { last_error::discard(here(), control) };
+    unsafe { last_error::discard(control) };
     // SAFETY: as above.
     unsafe { thread_local::release(here(), control, block) };
 }

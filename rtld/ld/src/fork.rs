@@ -29,7 +29,7 @@ pub fn register(snapshot: &Snapshot) {
 
 extern "C" fn before() {
     fork::before(here());
-    heap::hold();
+    heap::keep();
 }
 
 extern "C" fn in_parent() {

@@ -1,10 +1,10 @@
-//! The loader's private heap: dlmalloc on pages from mmap, behind one futex. The program's malloc is never called, and it
+//! The loader's private heap: dlmalloc on pages from mmap, behind one short lock. The program's malloc is never called, and it
 //! never sees our memory.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::UnsafeCell;
 use dlmalloc::{Allocator, Dlmalloc};
-use rtld_sys::lock::Futex;
+use rtld_runtime::lock::Lock;
 use rtld_sys::memory;
 
 struct Pages;
@@ -45,7 +45,7 @@ unsafe impl Allocator for Pages {
 }
 
 struct Heap {
-    lock: Futex,
+    lock: Lock,
     inner: UnsafeCell<Dlmalloc<Pages>>,
 }
 
@@ -53,26 +53,23 @@ struct Heap {
 unsafe impl Sync for Heap {}
 
 #[global_allocator]
-static HEAP: Heap = Heap { lock: Futex::new(), inner: UnsafeCell::new(Dlmalloc::new_with_allocator(Pages)) };
+static HEAP: Heap = Heap { lock: Lock::new(), inner: UnsafeCell::new(Dlmalloc::new_with_allocator(Pages)) };
 
 impl Heap {
     fn with<R>(&self, work: impl FnOnce(&mut Dlmalloc<Pages>) -> R) -> R {
-        self.lock.acquire();
         // SAFETY: we hold the lock, and nothing that runs under it comes back here.
-        let result = work(unsafe { &mut *self.inner.get() });
-        self.lock.release();
-        result
+        self.lock.briefly(|| work(unsafe { &mut *self.inner.get() }))
     }
 }
 
 /// Keeps the heap as it is until [`let_go`], so that the child of a fork finds it whole.
-pub fn hold() {
-    HEAP.lock.acquire();
+pub fn keep() {
+    HEAP.lock.keep();
 }
 
-/// Ends a hold, also in the child.
+/// Ends a keep, also in the child.
 pub fn let_go() {
-    HEAP.lock.release();
+    HEAP.lock.let_go();
 }
 
 // SAFETY: dlmalloc is a correct allocator, and the lock serialises it.

@@ -22,6 +22,8 @@ pub fn stop(stop: Stop, ourselves: &[u8], search: &mut Search<'_>) -> ! {
             output(format_args!("{NAME} {VERSION}\nA dynamic linker for x86-64 ELF programs; hosts glibc.\n"));
             process::exit(0)
         }
+        // The command line's side has done this one: it needs more than the search.
+        Stop::Diagnostics => process::exit(0),
         Stop::NoProgram => {
             error(format_args!("{me}: missing program name\nTry '{me} --help' for more information.\n"));
         }

@@ -3,9 +3,11 @@
 use crate::exports;
 use crate::report::Writer;
 use crate::stack::InitialStack;
+use crate::start;
 use core::fmt;
 use core::sync::atomic::{AtomicPtr, AtomicUsize};
 use rtld_clib::{Callbacks, Glibc, Library, RseqFacts, Tunables, Unsupported};
+use rtld_link::deferred::is_code;
 use rtld_link::error::{Error, Reason};
 use rtld_link::load::PASSIVE_LOADER;
 use rtld_link::lookup::{Purpose, Reference, find_in};
@@ -14,6 +16,7 @@ use rtld_link::search::Trust;
 use rtld_link::static_tls::{Extra, TlsPlan};
 use rtld_link::text::Text;
 use rtld_runtime::threads;
+use rtld_runtime::world::Snapshot;
 use rtld_sys::auxv::{AT_RSEQ_ALIGN, AT_RSEQ_FEATURE_SIZE, AuxVector};
 use rtld_sys::file;
 
@@ -187,4 +190,18 @@ pub fn finish(library: Option<&'static Host>) {
         // SAFETY: all objects are relocated, the main thread's TLS is filled and everything is published.
         unsafe { host.glibc.early_init() };
     }
+}
+
+/// Where the C library defines a function itself, for who calls it in place of a substitute; 0 if it does not.
+pub fn original(name: &'static [u8]) -> usize {
+    let reference = Reference { newest: true, ..Reference::to(name, Purpose::Call) };
+    let find = |snapshot: &Snapshot| {
+        // Releases before 2.34 have a libpthread, whose definitions know of threads, or lead to those of libc.so.6.
+        let libraries = [&b"libpthread.so.0"[..], b"libc.so.6"].into_iter();
+        let places = libraries.filter_map(|library| by_soname(&snapshot.objects, library));
+        let definitions = places.filter_map(|(index, _)| find_in(&snapshot.objects, index, &reference));
+        let mut functions = definitions.filter(|found| !found.is_indirect() && is_code(found.object, found.address()));
+        functions.next().map(|found| found.address())
+    };
+    start::world().and_then(|world| threads::read(world, find)).unwrap_or(0)
 }

@@ -6,8 +6,11 @@
 extern crate alloc;
 
 mod bring_up;
+mod callback;
 mod command;
 mod constants;
+mod debug;
+mod diagnostics;
 mod dlfcn;
 mod entry;
 mod environment;

@@ -9,7 +9,7 @@ use crate::options::Mode;
 use crate::program::{self, WayIn};
 use crate::report::error;
 use crate::stack::InitialStack;
-use crate::{executable_stack, exports, host, list, preload, start, trampoline};
+use crate::{executable_stack, host, list, preload, start, trampoline};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ffi::CStr;
@@ -108,7 +108,8 @@ impl Linking {
             let handle = make_handle(index, object)?;
             pins::keep(handle);
             try_push(&mut handles, handle)?;
-            if !matches!(object.role, Role::Vdso | Role::Ourselves) {
+            // We are the last, so what programs find of ours is what nobody else defines.
+            if object.role != Role::Vdso {
                 try_push(&mut global, index)?;
             }
         }
@@ -123,7 +124,7 @@ impl Linking {
             static_tls_size: plan.size,
             static_tls_alignment: plan.alignment,
             own_area: plan.own,
-            substitutes: SubstituteTable(exports::substitutes()),
+            substitutes: SubstituteTable::new(),
             entries: trampoline::entries(),
             binding: if self.variables.bind_now { Binding::Now } else { Binding::Lazy },
             stack_flags,
@@ -136,7 +137,8 @@ impl Linking {
         let world: &'static World = Box::leak(try_box(World::new(process, state, snapshot))?);
         start::set_world(world);
         let Self { stack, base, trust, .. } = *self;
-        BringUp { world, library, stack, base, trust, extra, order: &order }.run()?;
+        let wish = self.variables.wish(host::original);
+        BringUp { world, library, stack, base, trust, extra, order: &order, wish }.run()?;
         Ok(entry)
     }
 

@@ -44,6 +44,8 @@ pub enum Stop {
     Help,
     /// --version.
     Version,
+    /// --list-diagnostics.
+    Diagnostics,
     /// No program was named.
     NoProgram,
     /// An option that we do not have.
@@ -107,6 +109,11 @@ pub const OPTIONS: &[Declaration] = &[
         names: &["--help", "-h"],
         meaning: "this text, with the search path in effect",
         action: Action::Stop(Stop::Help),
+    },
+    Declaration {
+        names: &["--list-diagnostics"],
+        meaning: "what a report of a mistake should say, one a line",
+        action: Action::Stop(Stop::Diagnostics),
     },
     Declaration { names: &["--version", "-v"], meaning: "name and version", action: Action::Stop(Stop::Version) },
 ];

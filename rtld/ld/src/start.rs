@@ -5,6 +5,7 @@
 use crate::command::Command;
 use crate::constants::NAME;
 use crate::environment::{self, Variables};
+use crate::diagnostics;
 use crate::exports;
 use crate::failure::cannot_start;
 use crate::linking::{Linking, Request};
@@ -132,8 +133,11 @@ fn program_name(stack: InitialStack) -> &'static CStr {
 /// What the program calls at its exit.
 extern "C" fn finish() {
     if let Some(world) = world() {
+        // Finalisers run outside sections, also where a callback ends the process.
+        sigblock::callback::suspend(sigblock::current());
         initialise::run_finalisers(world, exports::refuse);
     }
+    diagnostics::tell_sections();
 }
 
 /// From the trampoline: binds a PLT slot, or ends the process with a line that names the symbol.

@@ -15,6 +15,7 @@ use rtld_link::fallible::{OutOfMemory, try_filled, try_push};
 use rtld_link::object::{Object, ObjectIndex};
 use rtld_link::text::Text;
 use rtld_sys::{lock, thread};
+use sigblock::callback;
 
 /// The handle is none, or no longer.
 #[derive(Debug)]
@@ -25,6 +26,8 @@ pub struct NotOpen {
 
 /// Gives a handle back.
 pub fn close(world: &World, handle: *mut Handle, refuse: Refuse) -> Result<(), NotOpen> {
+    // Finalisers run outside sections, also where a callback closes something.
+    callback::suspend(sigblock::current());
     writer::prepare(world);
     writer::write(world, |state| {
         let position = state.handles.iter().position(|&known| !known.is_null() && known == handle);

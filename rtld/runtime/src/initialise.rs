@@ -165,7 +165,7 @@ pub unsafe fn run(world: &World, order: &[ObjectIndex], refuse: Refuse) -> Resul
                 world.waiting.fetch_add(1, Ordering::SeqCst);
                 let reached = wait(word, seen);
                 world.waiting.fetch_sub(1, Ordering::SeqCst);
-                threads::waits_for(world, core::ptr::null_mut());
+                threads::waits_for(core::ptr::null_mut());
                 if reached == FAILED {
                     return Err(NotBroughtUp(index));
                 }
@@ -199,7 +199,7 @@ fn begin(world: &World, state: &mut State, index: ObjectIndex) -> Turn {
     if !foreign || index < state.first_later || waits_for_me(world, handle) {
         return Turn::Done;
     }
-    threads::waits_for(world, handle);
+    threads::waits_for(handle);
     Turn::Other(word, seen)
 }
 

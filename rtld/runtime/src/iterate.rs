@@ -1,13 +1,19 @@
-//! `dl_iterate_phdr`(3): what a callback is told about each object.
+//! `dl_iterate_phdr`(3): what a callback is told about each object, and what an iteration holds meanwhile.
 //!
 //! Each step looks at the snapshot that is current then, so an object that was loaded meanwhile is told too, and one
 //! that was unloaded is not. The object that a callback is told about is not unmapped before the next step.
+//!
+//! While a callback runs its thread is inside a section and owns the iterate lock, unless it did something in between that
+//! ended the section; then both are taken again before the next step. The callback is called by an assembly thunk in whose
+//! frame the [`Iteration`] lies; a callback that never returns leaves nothing, whichever way it goes (see
+//! `sigblock::callback`).
 
 use crate::pins;
 use crate::thread_local;
 use crate::threads;
 use crate::world::{Handle, Snapshot, World};
 use rtld_link::object::ObjectIndex;
+use sigblock::callback::{self, Open, Release};
 
 /// `struct dl_phdr_info` of <link.h>.
 #[repr(C)]
@@ -23,32 +29,126 @@ pub struct ProgramHeaderInfo {
     tls_data: usize,
 }
 
-/// One step of an iteration.
-pub struct Step {
-    /// What to tell.
-    pub information: ProgramHeaderInfo,
+/// One call of `dl_iterate_phdr`. All of it is in the thunk's frame, and nothing of it needs to be dropped.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Iteration {
+    /// The section; first, so that its release finds the rest.
+    open: Open,
+    world: *const World,
+    /// What the callback is told.
+    information: ProgramHeaderInfo,
+    /// The object that it is told about; null for none.
+    visited: *mut Handle,
     /// Where to go on.
-    pub next: ObjectIndex,
-    /// The object that is being told about; [`end_step`] lets it go.
+    next: ObjectIndex,
+    /// This iteration took the iterate lock, and has not given it back.
+    took_lock: bool,
+    /// What the last callback returned.
+    pub result: i32,
+}
+
+const NOTHING: ProgramHeaderInfo = ProgramHeaderInfo {
+    address: 0,
+    name: core::ptr::null(),
+    headers: core::ptr::null(),
+    count: 0,
+    adds: 0,
+    subs: 0,
+    tls_module: 0,
+    tls_data: 0,
+};
+
+/// Begins an iteration.
+///
+/// # Safety
+/// `place` must have room for an [`Iteration`] in a frame that stays until [`step`] gave null, or that is unwound, or left
+/// by a jump that drops records (`sigblock::callback`).
+pub unsafe fn begin(world: &'static World, place: *mut Iteration) {
+    let state = sigblock::current();
+    let took_lock = world.iterating.enter(world, state);
+    let iteration = Iteration {
+        open: Open::new(release),
+        world,
+        information: NOTHING,
+        visited: core::ptr::null_mut(),
+        next: ObjectIndex(0),
+        took_lock,
+        result: 0,
+    };
+    // SAFETY: the caller's promise.
+    unsafe { place.write(iteration) };
+    // SAFETY: the section was entered above; the record stays (the caller's promise).
+    unsafe { callback::open(state, place.cast()) };
+}
+
+/// One step: what to tell next, or null at the end. `result` is what the callback returned about the step before; anything
+/// but 0 ends the iteration.
+///
+/// # Safety
+/// The iteration was begun by the calling thread and has not ended.
+pub unsafe fn step(place: *mut Iteration, result: i32) -> *mut ProgramHeaderInfo {
+    let state = sigblock::current();
+    // SAFETY: the calling thread's iteration; foreign code does not touch it.
+    let iteration = unsafe { &mut *place };
+    // SAFETY: the world is there for ever.
+    let world = unsafe { &*iteration.world };
+    if !iteration.open.is_raised() {
+        iteration.took_lock = world.iterating.enter(world, state);
+        // SAFETY: the section was entered a moment ago.
+        unsafe { callback::open(state, &raw mut iteration.open) };
+    }
+    pins::end_visit(core::mem::replace(&mut iteration.visited, core::ptr::null_mut()));
+    iteration.result = result;
+    if result == 0
+        && let Some(step) = look(world, iteration.next)
+    {
+        iteration.visited = step.visited;
+        iteration.next = ObjectIndex(step.index.0 + 1);
+        iteration.information = step.information;
+        return &raw mut iteration.information;
+    }
+    if core::mem::take(&mut iteration.took_lock) {
+        world.iterating.release();
+    }
+    // SAFETY: opened by `begin`.
+    unsafe { callback::close(state, &raw mut iteration.open) };
+    core::ptr::null_mut()
+}
+
+/// Gives back what an iteration holds.
+///
+/// # Safety
+/// The record must be that of an iteration of the calling thread.
+unsafe fn release(record: *mut Open, release: Release) {
+    // SAFETY: the record comes first in its iteration.
+    let iteration = unsafe { &mut *record.cast::<Iteration>() };
+    if core::mem::take(&mut iteration.took_lock) {
+        // SAFETY: the world is there for ever.
+        unsafe { &*iteration.world }.iterating.release();
+    }
+    if release == Release::Drop {
+        pins::end_visit(core::mem::replace(&mut iteration.visited, core::ptr::null_mut()));
+    }
+}
+
+/// What is told in one step.
+struct Step {
+    information: ProgramHeaderInfo,
+    index: ObjectIndex,
     visited: *mut Handle,
 }
 
-/// The first object from an index on; None after the last one.
-pub fn step(world: &World, from: ObjectIndex) -> Option<Step> {
+/// The first object from an index on; None after the last one. Its visit has begun.
+fn look(world: &World, from: ObjectIndex) -> Option<Step> {
     threads::read(world, |snapshot| {
         let rest = (from.0..snapshot.objects.bound() as u32).map(ObjectIndex);
         let index = rest
             .filter(|&index| snapshot.objects.get(index).is_some())
             .find(|&index| pins::visit(snapshot.handle(index)))?;
-        let visited = snapshot.handle(index);
         let information = information(snapshot, index)?;
-        Some(Step { information, next: ObjectIndex(index.0 + 1), visited })
+        Some(Step { information, index, visited: snapshot.handle(index) })
     })
-}
-
-/// Ends the visit of a step.
-pub fn end_step(step: &Step) {
-    pins::end_visit(step.visited);
 }
 
 fn information(snapshot: &Snapshot, index: ObjectIndex) -> Option<ProgramHeaderInfo> {

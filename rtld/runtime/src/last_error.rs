@@ -1,12 +1,14 @@
-//! `dlerror`(3): the last error of each thread, in memory of the loader's own.
+//! `dlerror`(3): the last error of each thread, in memory of the loader's own. Each function works inside a section: a handler
+//! that asks for the error too finds a whole one.
 
 use crate::threads;
-use crate::world::World;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ffi::{CStr, c_char};
 use core::fmt::{self, Write};
+use core::sync::atomic::Ordering;
 use rtld_link::fallible::{try_box, try_extend, try_push};
+use sigblock::section;
 
 /// A thread's last error.
 struct LastError {
@@ -26,9 +28,8 @@ impl Write for Collector<'_> {
 
 const NO_MEMORY: &CStr = c"out of memory";
 
-fn current(world: &World) -> Option<&'static mut LastError> {
-    // SAFETY: the slot is a word of the calling thread's own area.
-    let address = unsafe { threads::error_slot(world).read() };
+fn current() -> Option<&'static mut LastError> {
+    let address = threads::error_slot().load(Ordering::Relaxed);
     let error = core::ptr::with_exposed_provenance_mut::<LastError>(address);
     // SAFETY: null, or a box that set() leaked for this thread; only this thread touches it.
     unsafe { error.as_mut() }
@@ -38,13 +39,9 @@ fn current(world: &World) -> Option<&'static mut LastError> {
 ///
 /// # Safety
 /// `control` must be the control block of a thread that was initialised and does not run.
-pub unsafe fn discard(world: &World, control: usize) {
-    let slot = threads::error_slot_of(world, control);
-    // SAFETY: a word of the thread's own area (the caller's promise).
-    let address = unsafe { slot.read() };
+pub unsafe fn discard(control: usize) {
+    let address = threads::error_slot_of(control).swap(0, Ordering::Relaxed);
     if address != 0 {
-        // SAFETY: the same word.
-        unsafe { slot.write(0) };
         let error = core::ptr::with_exposed_provenance_mut::<LastError>(address);
         // SAFETY: a box that set() leaked for this thread.
         drop(unsafe { Box::from_raw(error) });
@@ -52,7 +49,11 @@ pub unsafe fn discard(world: &World, control: usize) {
 }
 
 /// Makes a text the calling thread's last error.
-pub fn set(world: &World, message: fmt::Arguments<'_>) {
+pub fn set(message: fmt::Arguments<'_>) {
+    section::inside(|| replace(message));
+}
+
+fn replace(message: fmt::Arguments<'_>) {
     let mut text = Vec::new();
     let written = Collector(&mut text).write_fmt(message).is_ok() && try_push(&mut text, 0).is_ok();
     if !written {
@@ -60,12 +61,10 @@ pub fn set(world: &World, message: fmt::Arguments<'_>) {
     }
     // Without memory even for this the caller sees the error before, or a failure without a text.
     let Ok(error) = try_box(LastError { text, told: false }) else { return };
-    let old = current(world).map(core::ptr::from_mut);
-    let slot = threads::error_slot(world);
+    let old = current().map(core::ptr::from_mut);
     // One store, and the old error is freed after it: the child of a fork that happens in between finds an error that is
     // whole, and frees it when the thread's stack is used again.
-    // SAFETY: a word of the calling thread's own area.
-    unsafe { slot.write_volatile(Box::into_raw(error).expose_provenance()) };
+    threads::error_slot().store(Box::into_raw(error).expose_provenance(), Ordering::Release);
     if let Some(old) = old {
         // SAFETY: a box that this function leaked for this thread before, and that the slot led to until now.
         drop(unsafe { Box::from_raw(old) });
@@ -73,28 +72,32 @@ pub fn set(world: &World, message: fmt::Arguments<'_>) {
 }
 
 /// Forgets the calling thread's last error: something else is being asked now.
-pub fn clear(world: &World) {
-    if let Some(error) = current(world) {
-        error.told = true;
-    }
+pub fn clear() {
+    section::inside(|| {
+        if let Some(error) = current() {
+            error.told = true;
+        }
+    });
 }
 
 /// The calling thread's last error, once; null if there was none since the last question.
-pub fn take(world: &World) -> *const c_char {
-    match current(world) {
+pub fn take() -> *const c_char {
+    section::inside(|| match current() {
         Some(error) if !error.told => {
             error.told = true;
             text(error).as_ptr()
         }
         _ => core::ptr::null(),
-    }
+    })
 }
 
 /// The calling thread's last error without marking it as told; for the C library's own way of passing it on.
-pub fn peek(world: &World) -> &'static CStr {
-    current(world).map_or(NO_MEMORY, |error| {
-        error.told = true;
-        text(error)
+pub fn peek() -> &'static CStr {
+    section::inside(|| {
+        current().map_or(NO_MEMORY, |error| {
+            error.told = true;
+            text(error)
+        })
     })
 }
 

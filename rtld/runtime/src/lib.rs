@@ -1,7 +1,8 @@
 //! The process after its start: what is loaded, and the services that running code asks of its loader.
 //!
 //! Everything takes the [`World`]; nothing here is exported by name and nothing is global. Readers take immutable
-//! snapshots without a lock; writers hold the one writer lock, and no lock is held while foreign code runs.
+//! snapshots without a lock; writers hold the one writer lock. Both work inside sections (`sigblock`), and no lock is held
+//! while foreign code runs, but for the iterate lock around callbacks.
 #![cfg_attr(not(test), no_std)]
 
 extern crate alloc;
@@ -15,7 +16,9 @@ pub mod fork;
 pub mod information;
 pub mod initialise;
 pub mod iterate;
+mod iterate_lock;
 pub mod last_error;
+pub mod lock;
 pub mod nearest;
 pub mod open;
 pub mod pins;

@@ -1,7 +1,7 @@
 //! `dlopen`(3): loads a library and what it needs into the running process.
 //!
 //! Everything up to publishing happens under the writer lock and can be undone; resolvers and initialisers run after
-//! the lock was given back.
+//! the lock was given back, outside sections: also where a callback opens something.
 
 use crate::close;
 use crate::initialise::{self, FAILED, FINALISED, FINALISING, NEW, NotBroughtUp, Refuse};
@@ -32,6 +32,7 @@ use rtld_link::static_tls::Module;
 use rtld_link::text::Text;
 use rtld_link::version_check::{self, FindingKind};
 use rtld_sys::{Errno, lock, memory, thread};
+use sigblock::callback;
 
 /// The flags of `dlopen`'s mode (<dlfcn.h> of Linux).
 pub mod mode {
@@ -126,6 +127,7 @@ pub fn open(world: &World, name: &[u8], mode: u32, caller: usize, refuse: Refuse
     if mode & (mode::LAZY | mode::NOW) == 0 {
         return Err(Failure::InvalidMode(Text::new(name)?));
     }
+    callback::suspend(sigblock::current());
     writer::prepare(world);
     let prepared = loop {
         let outcome = writer::write(world, |state| {

@@ -5,7 +5,7 @@
 //! changes only its own vector.
 
 use crate::thread_block;
-use crate::threads::{self, clear_own};
+use crate::threads;
 use crate::world::{Snapshot, World};
 use alloc::alloc::{alloc_zeroed, dealloc};
 use core::alloc::Layout;
@@ -46,9 +46,9 @@ unsafe fn vector_of(control: usize) -> Option<Dtv> {
     unsafe { Dtv::at(address) }.ok()
 }
 
-/// The memory of a vector: glibc's part, then a word for each module's own block.
+/// The memory of a vector: glibc's part, then a word for each module's own block, then one for the vector before it.
 fn vector_layout(capacity: usize) -> Option<Layout> {
-    let size = Dtv::size_for(capacity)?.checked_add(capacity.checked_mul(size_of::<usize>())?)?;
+    let size = Dtv::size_for(capacity)?.checked_add(capacity.checked_add(1)?.checked_mul(size_of::<usize>())?)?;
     Layout::from_size_align(size, 16).ok()
 }
 
@@ -69,15 +69,36 @@ fn account(vector: Dtv, module: usize) -> Option<*mut usize> {
     if module == 0 || module > vector.capacity() {
         return None;
     }
-    let start = vector.address().wrapping_sub(16).wrapping_add(Dtv::size_for(vector.capacity())?);
-    Some(core::ptr::with_exposed_provenance_mut::<usize>(start).wrapping_add(module - 1))
+    word_behind(vector, module - 1)
 }
 
-fn free_vector(vector: Dtv) {
-    if let Some(layout) = vector_layout(vector.capacity()) {
-        let memory = core::ptr::with_exposed_provenance_mut::<u8>(vector.address().wrapping_sub(16));
-        // SAFETY: allocated by make_vector with this layout, and no longer used.
-        unsafe { dealloc(memory, layout) };
+/// Our word for the vector that this one took the place of, as it is in the thread's control block; 0 for none.
+fn previous(vector: Dtv) -> Option<*mut usize> {
+    word_behind(vector, vector.capacity())
+}
+
+/// One of our words behind glibc's part.
+fn word_behind(vector: Dtv, position: usize) -> Option<*mut usize> {
+    let start = vector.address().wrapping_sub(16).wrapping_add(Dtv::size_for(vector.capacity())?);
+    Some(core::ptr::with_exposed_provenance_mut::<usize>(start).wrapping_add(position))
+}
+
+/// Frees a vector, and those before it.
+fn free_vector(mut vector: Dtv) {
+    loop {
+        // SAFETY: the word is inside the vector's memory.
+        let before = previous(vector).map_or(0, |word| unsafe { word.read() });
+        if let Some(layout) = vector_layout(vector.capacity()) {
+            let memory = core::ptr::with_exposed_provenance_mut::<u8>(vector.address().wrapping_sub(16));
+            // SAFETY: allocated by make_vector with this layout, and no longer used.
+            unsafe { dealloc(memory, layout) };
+        }
+        if before == 0 {
+            return;
+        }
+        // SAFETY: refresh stored the address of a vector that make_vector made.
+        let Ok(next) = (unsafe { Dtv::at(before) }) else { return };
+        vector = next;
     }
 }
 
@@ -124,7 +145,7 @@ pub unsafe fn attach(world: &World, snapshot: &Snapshot, control: usize) -> Opti
 /// # Safety
 /// `control` must be the control block of a thread that does not run yet, above static blocks of this world's layout,
 /// and its vector must be attached.
-pub unsafe fn initialise(world: &World, snapshot: &Snapshot, control: usize) -> Option<()> {
+pub unsafe fn initialise(snapshot: &Snapshot, control: usize) -> Option<()> {
     // SAFETY: the caller attached the vector.
     let vector = unsafe { vector_of(control) }?;
     for module in 1..=vector.capacity() {
@@ -141,8 +162,6 @@ pub unsafe fn initialise(world: &World, snapshot: &Snapshot, control: usize) -> 
             unsafe { module.initialise(control) };
         }
     }
-    // SAFETY: the layout placed the loader's own area below the control block too.
-    unsafe { clear_own(world, control) };
     Some(())
 }
 
@@ -180,6 +199,8 @@ pub fn allocate_block(world: &World) -> Option<usize> {
 /// The thread must have ended, and `control` must be its control block.
 pub unsafe fn release(world: &World, control: usize, block: bool) {
     world.threads.remove(control);
+    // SAFETY: the caller's promise.
+    unsafe { threads::end(control) };
     // SAFETY: the caller's promise.
     if let Some(vector) = unsafe { vector_of(control) } {
         (1..=vector.capacity()).for_each(|module| free_block(vector, module));
@@ -271,8 +292,11 @@ fn refresh(snapshot: &Snapshot, control: usize) -> Option<Dtv> {
             // SAFETY: words of the two vectors' memory.
             unsafe { to.write(from.read()) };
         }
+        // A handler may be here while its thread is about to read the vector: that one stays until the thread ends.
+        let word = previous(larger)?;
+        // SAFETY: the word is inside the fresh vector's memory.
+        unsafe { word.write(vector.address()) };
         store_vector(control, larger.address());
-        free_vector(vector);
         vector = larger;
     }
     if seen != snapshot.tls.generation {

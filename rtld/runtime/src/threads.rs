@@ -1,27 +1,28 @@
 //! The threads of the process, by their control blocks, and the sections that readers are in.
 //!
-//! A reader raises its thread's word (the first word of the loader's own area below the thread pointer) while it uses
-//! the current snapshot. A writer that has replaced something may free it once it has seen every word down.
+//! A reader is inside a section while it uses the current snapshot. A writer that has replaced something may free it once it
+//! has seen no thread inside one.
 
+use crate::lock::Lock;
 use crate::world::{Handle, Snapshot, World};
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
-use rtld_link::fallible::{OutOfMemory, try_push};
-use rtld_sys::lock::Futex;
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use rtld_link::fallible::{OutOfMemory, try_box, try_push};
 use rtld_sys::thread;
-use sigblock::word;
+use sigblock::{Stash, callback, section, word};
 
-/// Size and alignment of the loader's own area in each thread: one cache line.
-pub const OWN: (usize, usize) = (64, 64);
-/// Where in the area the thread's last error is.
-const ERROR: usize = 8;
-/// Where in the area the object is whose initialisation the thread waits for; null for none.
-const WAITS: usize = 16;
+/// Size and alignment of the loader's own area in each thread.
+pub const OWN: (usize, usize) = sigblock::AREA;
+/// Which of the state's words for us holds the thread's last error.
+const ERROR: usize = 0;
+/// Which one holds the object whose initialisation the thread waits for; 0 for none.
+const WAITS: usize = 1;
 
 /// All control blocks that have static TLS of ours.
 pub struct Threads {
-    lock: Futex,
+    lock: Lock,
     controls: UnsafeCell<Vec<usize>>,
     barrier: AtomicBool,
 }
@@ -31,15 +32,12 @@ unsafe impl Sync for Threads {}
 
 impl Threads {
     pub(crate) const fn new() -> Threads {
-        Threads { lock: Futex::new(), controls: UnsafeCell::new(Vec::new()), barrier: AtomicBool::new(false) }
+        Threads { lock: Lock::new(), controls: UnsafeCell::new(Vec::new()), barrier: AtomicBool::new(false) }
     }
 
     fn with<R>(&self, work: impl FnOnce(&mut Vec<usize>) -> R) -> R {
-        self.lock.acquire();
-        // SAFETY: we hold the lock.
-        let result = work(unsafe { &mut *self.controls.get() });
-        self.lock.release();
-        result
+        // SAFETY: we hold the lock, and nothing that runs under it comes back here.
+        self.lock.briefly(|| work(unsafe { &mut *self.controls.get() }))
     }
 
     /// Adds a thread's control block.
@@ -52,60 +50,91 @@ impl Threads {
         self.with(|controls| controls.retain(|&known| known != control));
     }
 
-    /// Does something for each thread's control block.
+    /// Does something short for each thread's control block.
     pub fn for_each(&self, mut work: impl FnMut(usize)) {
         self.with(|controls| controls.iter().for_each(|&control| work(control)));
     }
 
     /// Keeps the list as it is until [`Threads::let_go`].
-    pub(crate) fn hold(&self) {
-        self.lock.acquire();
+    pub(crate) fn keep(&self) {
+        self.lock.keep();
     }
 
-    /// Ends a hold.
+    /// Ends a keep.
     pub(crate) fn let_go(&self) {
-        self.lock.release();
+        self.lock.let_go();
     }
 
-    /// In the child of a fork only the calling thread is left; the lock may have been held by one that is not.
-    pub fn only(&self, control: usize) {
+    /// In the child of a fork that was not expected only the calling thread is left; the lock may have been held by one that
+    /// is not.
+    pub(crate) fn reset(&self) {
         self.lock.reset();
+    }
+
+    /// In the child of a fork only the calling thread is left.
+    pub(crate) fn only(&self, control: usize) {
         self.with(|controls| controls.retain(|&known| known == control));
     }
 }
 
-/// A word of the loader's own area of the thread with this control block.
-fn own<T>(world: &World, control: usize, offset: usize) -> *mut T {
-    core::ptr::with_exposed_provenance_mut(control.wrapping_sub(world.process.own_area).wrapping_add(offset))
-}
-
-/// Clears the own area of a thread that does not run yet.
+/// Gives a thread that does not run yet its state, with a place for signals that wait. None without memory.
 ///
 /// # Safety
 /// `control` must be a control block above static TLS of this world.
-pub unsafe fn clear_own(world: &World, control: usize) {
-    let area = own::<u8>(world, control, 0);
-    // SAFETY: the area is 64 bytes of the thread's static block (the caller's promise).
-    unsafe { area.write_bytes(0, OWN.0) };
+pub unsafe fn prepare(control: usize) -> Option<()> {
+    let stash = Box::into_raw(try_box(Stash::new()).ok()?);
+    // SAFETY: the caller's promise; the stash is fresh.
+    unsafe { sigblock::prepare(control, stash) };
+    Some(())
+}
+
+/// The same for the main thread; from here on sections are there, and heap and locks use them.
+///
+/// # Safety
+/// As [`prepare`], and the thread pointer must be set to `control` before anything else is done.
+pub unsafe fn prepare_first(world: &World, control: usize) -> Option<()> {
+    let stash = Box::into_raw(try_box(Stash::new()).ok()?);
+    sigblock::set_area(world.process.own_area);
+    // SAFETY: the caller's promise; the stash is fresh.
+    unsafe { sigblock::prepare(control, stash) };
+    Some(())
+}
+
+/// Ends the state of a thread that has ended.
+///
+/// # Safety
+/// `control` must be the control block of a thread that was prepared and does not run.
+pub(crate) unsafe fn end(control: usize) {
+    // SAFETY: the caller's promise.
+    let stash = unsafe { sigblock::release(control) };
+    if !stash.is_null() {
+        // SAFETY: made by a box in `prepare`, and the state has given it up.
+        drop(unsafe { Box::from_raw(stash) });
+    }
+}
+
+/// A word of ours in the state of the thread with this control block.
+fn own(control: usize, which: usize) -> &'static AtomicUsize {
+    // SAFETY: callers name threads that are in the list, or themselves.
+    let [error, waits] = unsafe { &sigblock::of(control).owner };
+    if which == ERROR { error } else { waits }
 }
 
 /// The calling thread's word for its last error.
-pub fn error_slot(world: &World) -> *mut usize {
+pub(crate) fn error_slot() -> &'static AtomicUsize {
     // SAFETY: threads of this process have thread pointers.
-    error_slot_of(world, unsafe { thread::pointer() })
+    error_slot_of(unsafe { thread::pointer() })
 }
 
 /// A thread's word for its last error.
-pub(crate) fn error_slot_of(world: &World, control: usize) -> *mut usize {
-    own(world, control, ERROR)
+pub(crate) fn error_slot_of(control: usize) -> &'static AtomicUsize {
+    own(control, ERROR)
 }
 
 /// Notes what the calling thread waits for; null for nothing.
-pub(crate) fn waits_for(world: &World, handle: *mut Handle) {
+pub(crate) fn waits_for(handle: *mut Handle) {
     // SAFETY: threads of this process have thread pointers.
-    let word: *const AtomicPtr<Handle> = own(world, unsafe { thread::pointer() }, WAITS);
-    // SAFETY: a word of the calling thread's own area.
-    unsafe { (*word).store(handle, Ordering::Release) };
+    own(unsafe { thread::pointer() }, WAITS).store(handle.expose_provenance(), Ordering::Release);
 }
 
 /// What the thread with this control block waits for; null for nothing, or if there is no such thread any more.
@@ -114,45 +143,46 @@ pub(crate) fn waited_for(world: &World, control: usize) -> *mut Handle {
         if !controls.contains(&control) {
             return core::ptr::null_mut();
         }
-        let word: *const AtomicPtr<Handle> = own(world, control, WAITS);
-        // SAFETY: control blocks stay mapped while they are in the list.
-        unsafe { (*word).load(Ordering::Acquire) }
+        core::ptr::with_exposed_provenance_mut(own(control, WAITS).load(Ordering::Acquire))
     })
 }
 
-/// Reads the current snapshot inside a section. Nothing in `work` may wait for another thread or call foreign code.
+/// Reads the current snapshot inside a section. Nothing in `work` may wait for another thread, but for a short lock, or call
+/// foreign code.
 #[inline]
 pub fn read<R>(world: &World, work: impl FnOnce(&Snapshot) -> R) -> R {
-    // SAFETY: threads of this process have thread pointers.
-    let control = unsafe { thread::pointer() };
-    let word: *const AtomicU32 = own(world, control, 0);
-    // SAFETY: the word is the calling thread's.
-    unsafe { word::enter(word) };
+    let state = sigblock::current();
+    section::enter(state);
     // SAFETY: inside the section.
     let result = work(unsafe { world.snapshot() });
-    // SAFETY: raised above.
-    unsafe { word::leave(word) };
+    section::leave(state);
     result
 }
 
-/// Whether no thread is inside a section that began before now.
+/// Whether nobody reads what was published before now. Called by a writer: the calling thread is inside the writer's section,
+/// and those around callbacks of its own, which look at no snapshot; anything more is a reader that was interrupted.
 pub(crate) fn nobody_reads(world: &World) -> bool {
+    let state = sigblock::current();
+    if word::count(state.word.load(Ordering::Relaxed)) != callback::raised(state) + 1 {
+        return false;
+    }
     let threads = &world.threads;
     let alone = threads.with(|controls| controls.len() < 2);
-    if !alone {
-        if !threads.barrier.load(Ordering::Relaxed) {
-            threads.barrier.store(thread::register_barrier().is_ok(), Ordering::Relaxed);
-        }
-        // Each thread either has its raised word visible to us now, or will see what we have published.
-        if thread::barrier_in_all_threads().is_err() {
-            return false;
-        }
+    if alone {
+        return true;
     }
+    if !threads.barrier.load(Ordering::Relaxed) {
+        threads.barrier.store(thread::register_barrier().is_ok(), Ordering::Relaxed);
+    }
+    // Each thread either has its raised word visible to us now, or will see what we have published.
+    if thread::barrier_in_all_threads().is_err() {
+        return false;
+    }
+    // SAFETY: threads of this process have thread pointers.
+    let me = unsafe { thread::pointer() };
     threads.with(|controls| {
-        controls.iter().all(|&control| {
-            let word: *const AtomicU32 = own(world, control, 0);
-            // SAFETY: control blocks stay mapped while they are in the list.
-            !word::is_raised(unsafe { &*word })
-        })
+        let others = controls.iter().filter(|&&control| control != me);
+        // SAFETY: control blocks stay mapped while they are in the list.
+        others.into_iter().all(|&control| !word::is_raised(unsafe { &sigblock::of(control).word }))
     })
 }

@@ -6,6 +6,7 @@
 //! thread can be reading it any more.
 
 use crate::addresses::AddressMap;
+use crate::iterate_lock::IterateLock;
 use crate::threads::Threads;
 use crate::writer::{State, WriterLock};
 use alloc::boxed::Box;
@@ -67,9 +68,16 @@ pub struct Arguments {
     pub environment: usize,
 }
 
-/// Our code for each of the C library's functions that we replace, by [`Substitute`]; 0 where glibc's own is kept.
+/// Our code for each of the C library's functions that we replace, by [`Substitute`]; 0 where glibc's own is kept. Filled
+/// before anything is relocated, and never changed afterwards.
 #[derive(Debug)]
-pub struct SubstituteTable(pub [usize; substitutes::COUNT]);
+pub struct SubstituteTable([AtomicUsize; substitutes::COUNT]);
+
+impl Default for SubstituteTable {
+    fn default() -> SubstituteTable {
+        SubstituteTable::new()
+    }
+}
 
 impl Substitutes for SubstituteTable {
     fn substitute(&self, _: &Definition<'_>, name: &[u8], hash: u32) -> Option<usize> {
@@ -78,10 +86,23 @@ impl Substitutes for SubstituteTable {
 }
 
 impl SubstituteTable {
+    /// A table that replaces nothing.
+    pub const fn new() -> SubstituteTable {
+        SubstituteTable([const { AtomicUsize::new(0) }; substitutes::COUNT])
+    }
+
+    /// Says what replaces a function.
+    pub fn set(&self, substitute: Substitute, address: usize) {
+        if let Some(slot) = self.0.get(substitute as usize) {
+            slot.store(address, Ordering::Relaxed);
+        }
+    }
+
     /// Our code for a name of the C library, if there is any.
     pub fn address(&self, name: &[u8], hash: u32) -> Option<usize> {
         let substitute = Substitute::from_name(name, hash)?;
-        self.0.get(substitute as usize).copied().filter(|&address| address != 0)
+        let address = self.0.get(substitute as usize)?.load(Ordering::Relaxed);
+        (address != 0).then_some(address)
     }
 }
 
@@ -182,6 +203,8 @@ pub struct World {
     pub generation: AtomicUsize,
     /// The threads.
     pub threads: Threads,
+    /// Who runs a callback of `dl_iterate_phdr`.
+    pub(crate) iterating: IterateLock,
     /// How many threads wait for an object to be initialised.
     pub(crate) waiting: AtomicUsize,
     pub(crate) writer: WriterLock,
@@ -202,6 +225,7 @@ impl World {
             current: AtomicPtr::new(Box::into_raw(snapshot)),
             generation,
             threads: Threads::new(),
+            iterating: IterateLock::new(),
             waiting: AtomicUsize::new(0),
             writer: WriterLock::new(state),
             rounds: AtomicU32::new(0),

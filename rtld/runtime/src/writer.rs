@@ -1,8 +1,11 @@
 //! The writer's side: what is known about loaded objects beyond what readers see, and the one lock around it.
 //!
-//! Nobody holds the lock while foreign code runs, and nobody waits for another lock with it.
+//! The lock is held inside a section and waited for outside. Nobody holds it while foreign code runs, and its holder waits for
+//! short locks only.
 
 use crate::addresses::AddressMap;
+use crate::fork;
+use crate::lock::Lock;
 use crate::pins;
 use crate::threads;
 use crate::world::{Handle, Snapshot, World};
@@ -15,8 +18,7 @@ use rtld_link::lookup::{Closure, Scope, Scopes};
 use rtld_link::object::{Object, ObjectIndex, ObjectSet};
 use rtld_link::search::Search;
 use rtld_link::static_tls::TlsPlan;
-use rtld_sys::lock::Futex;
-use rtld_sys::{memory, thread};
+use rtld_sys::memory;
 
 /// An object that was opened by itself, or that must have a scope of its own.
 #[derive(Clone, Copy, Debug)]
@@ -244,8 +246,9 @@ fn release(object: &'static Object, handle: *mut Handle) {
 
 /// The writer lock and what it protects.
 pub(crate) struct WriterLock {
-    lock: Futex,
-    /// A word that the kernel clears in the child of a fork; null until something is loaded at run time.
+    lock: Lock,
+    /// A word that the kernel clears in the child of a fork; null until there is
+    /// a second thread or something is loaded at run time.
     sentinel: AtomicPtr<AtomicU32>,
     state: UnsafeCell<State>,
 }
@@ -253,7 +256,7 @@ pub(crate) struct WriterLock {
 impl WriterLock {
     pub(crate) fn new(state: State) -> WriterLock {
         WriterLock {
-            lock: Futex::new(),
+            lock: Lock::new(),
             sentinel: AtomicPtr::new(core::ptr::null_mut()),
             state: UnsafeCell::new(state),
         }
@@ -279,35 +282,37 @@ impl WriterLock {
 }
 
 /// Keeps the state as it is until [`let_go`].
-pub(crate) fn hold(world: &World) {
-    world.writer.lock.acquire();
+pub(crate) fn keep(world: &World) {
+    world.writer.lock.keep();
 }
 
-/// Ends a hold, also in the child of a fork, which is known here.
+/// Ends a keep, also in the child of a fork, which is known here.
 pub(crate) fn let_go(world: &World) {
     if let Some(word) = world.writer.sentinel() {
         word.store(1, Ordering::Release);
     }
-    world.writer.lock.release();
+    world.writer.lock.let_go();
 }
 
-/// Before anything is loaded or unloaded at run time.
-pub(crate) fn prepare(world: &World) {
+/// Before anything is loaded or unloaded at run time, and before there is a second thread.
+pub fn prepare(world: &World) {
+    fork::notice(world);
     world.writer.watch_forks();
 }
 
-/// Works on the state under the writer lock. Nothing in `work` may call foreign code.
+/// Whether the process is the child of a fork that nobody has told us of: true once.
+pub(crate) fn is_unexpected_child(world: &World) -> bool {
+    world.writer.sentinel().is_some_and(|word| word.swap(1, Ordering::AcqRel) == 0)
+}
+
+/// Frees the lock in such a child.
+pub(crate) fn reset(world: &World) {
+    world.writer.lock.reset();
+}
+
+/// Works on the state under the writer lock, inside a section. Nothing in `work` may call foreign code, or sleep.
 pub fn write<R>(world: &World, work: impl FnOnce(&mut State) -> R) -> R {
-    let writer = &world.writer;
-    if writer.sentinel().is_some_and(|word| word.swap(1, Ordering::AcqRel) == 0) {
-        // The child of a fork: of the threads only this one is left, and whoever held the lock is not here.
-        writer.lock.reset();
-        // SAFETY: threads of this process have thread pointers.
-        world.threads.only(unsafe { thread::pointer() });
-    }
-    writer.lock.acquire();
-    // SAFETY: we hold the lock.
-    let result = work(unsafe { &mut *writer.state.get() });
-    writer.lock.release();
-    result
+    fork::notice(world);
+    // SAFETY: we hold the lock, and nothing that runs under it comes back here.
+    world.writer.lock.with(|| work(unsafe { &mut *world.writer.state.get() }))
 }

@@ -19,3 +19,17 @@ pub(crate) unsafe fn call(number: u32, arguments: [usize; 6]) -> Result<usize, E
     }
     if (-4095..0).contains(&result) { Err(Errno::from_result(result)) } else { Ok(result as usize) }
 }
+
+/// Makes a system call again and again until no signal interrupts it. Not for close(2), which ends the descriptor also then.
+///
+/// # Safety
+/// As [`call`]; the arguments must be good for more than one time.
+pub(crate) unsafe fn call_again(number: u32, arguments: [usize; 6]) -> Result<usize, Errno> {
+    loop {
+        // SAFETY: the caller's promise.
+        match unsafe { call(number, arguments) } {
+            Err(Errno::INTR) => {}
+            result => return result,
+        }
+    }
+}

@@ -1,7 +1,10 @@
 //! Files by descriptor: open, identity, reads, links, messages. A [`File`] closes itself.
+//!
+//! A call that a signal interrupted is made again: on some file systems open, stat and their kin are interrupted too, and
+//! callers work inside sections, whose signals are handled at their ends.
 
 use crate::Errno;
-use crate::call::call;
+use crate::call::{call as call_once, call_again as call};
 use core::ffi::CStr;
 use core::mem::MaybeUninit;
 use linux_raw_sys::general as kernel;
@@ -87,11 +90,9 @@ impl File {
             let position = offset.wrapping_add(done as u64) as usize;
             let arguments = [self.0 as usize, rest.as_mut_ptr() as usize, rest.len(), position, 0, 0];
             // SAFETY: the kernel writes at most rest.len() bytes into rest.
-            match unsafe { call(kernel::__NR_pread64, arguments) } {
-                Ok(0) => break,
-                Ok(count) => done += count,
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error),
+            match unsafe { call(kernel::__NR_pread64, arguments) }? {
+                0 => break,
+                count => done += count,
             }
         }
         Ok(done)
@@ -100,20 +101,15 @@ impl File {
     /// read(2) at the file's own position until `buffer` is full or the file ends.
     pub fn read(&self, buffer: &mut [u8]) -> Result<usize, Errno> {
         let arguments = [self.0 as usize, buffer.as_mut_ptr() as usize, buffer.len(), 0, 0, 0];
-        loop {
-            // SAFETY: the kernel writes at most buffer.len() bytes into buffer.
-            match unsafe { call(kernel::__NR_read, arguments) } {
-                Err(Errno::INTR) => {}
-                result => return result,
-            }
-        }
+        // SAFETY: the kernel writes at most buffer.len() bytes into buffer.
+        unsafe { call(kernel::__NR_read, arguments) }
     }
 }
 
 impl Drop for File {
     fn drop(&mut self) {
         // SAFETY: the descriptor is ours and is not used afterwards. An error cannot be acted on.
-        let _ = unsafe { call(kernel::__NR_close, [self.0 as usize, 0, 0, 0, 0, 0]) };
+        let _ = unsafe { call_once(kernel::__NR_close, [self.0 as usize, 0, 0, 0, 0, 0]) };
     }
 }
 
@@ -156,7 +152,6 @@ pub fn write_all(descriptor: i32, mut bytes: &[u8]) {
         // SAFETY: the kernel reads bytes.len() bytes from bytes.
         match unsafe { call(kernel::__NR_write, arguments) } {
             Ok(count) => bytes = bytes.get(count..).unwrap_or_default(),
-            Err(Errno::INTR) => {}
             Err(_) => return,
         }
     }

@@ -1,4 +1,5 @@
-//! A mutual-exclusion word on futex(2). It knows nothing of signals: who may hold it is decided elsewhere.
+//! A mutual-exclusion word on futex(2). It knows nothing of signals: who may hold it, and wait for it where, is decided
+//! elsewhere.
 
 use crate::call::call;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -8,7 +9,8 @@ const FREE: u32 = 0;
 const HELD: u32 = 1;
 const CONTENDED: u32 = 2;
 
-/// A lock without an owner or a queue of its own; the kernel wakes one waiter at a time.
+/// A lock without an owner or a queue of its own. Its end wakes all who wait: none of them is bound to come and take it, so
+/// none may be relied on to wake the next one.
 #[derive(Debug, Default)]
 pub struct Futex(AtomicU32);
 
@@ -33,6 +35,13 @@ impl Futex {
         }
     }
 
+    /// Sleeps while another thread holds the lock, without taking it. May return for no reason: try again.
+    pub fn wait(&self) {
+        if self.0.compare_exchange(HELD, CONTENDED, Ordering::Relaxed, Ordering::Relaxed) != Err(FREE) {
+            wait_while(&self.0, CONTENDED);
+        }
+    }
+
     /// Frees the lock whoever held it: in the child of a fork, where its holder may not exist.
     pub fn reset(&self) {
         self.0.store(FREE, Ordering::Release);
@@ -41,12 +50,9 @@ impl Futex {
     /// Gives the lock back. Only its holder may.
     pub fn release(&self) {
         if self.0.swap(FREE, Ordering::Release) == CONTENDED {
-            let operation = (kernel::FUTEX_WAKE | kernel::FUTEX_PRIVATE_FLAG) as usize;
-            // SAFETY: the word lives as long as self; FUTEX_WAKE writes nothing.
-            let _ = unsafe { call(kernel::__NR_futex, [self.0.as_ptr() as usize, operation, 1, 0, 0, 0]) };
+            wake_all(&self.0);
         }
     }
-
 }
 
 /// Sleeps while a word has this value. May return for no reason: look again.

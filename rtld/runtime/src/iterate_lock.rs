@@ -1,0 +1,76 @@
+//! The lock around callbacks of `dl_iterate_phdr`: one thread's at a time, because programs with an old unwinder keep a cache
+//! that their callback fills without a lock of its own. Owns who has it.
+//!
+//! The one word of the lock is its owner, so taking it is one instruction and a handler that iterates finds itself either the
+//! owner or not. Who owns it already does not take it again; the iteration that took it gives it back. It is waited for
+//! outside sections. Writers never take it, so there is no order to keep.
+
+use crate::fork;
+use crate::world::World;
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use rtld_sys::{lock, thread};
+use sigblock::{ThreadState, callback, section};
+
+/// The lock.
+#[derive(Debug, Default)]
+pub struct IterateLock {
+    /// The thread pointer of the owner; 0 for nobody.
+    owner: AtomicUsize,
+    /// How many threads may be asleep.
+    waiting: AtomicU32,
+    /// Counts ends that somebody waited for.
+    ends: AtomicU32,
+}
+
+impl IterateLock {
+    /// A free lock.
+    pub const fn new() -> IterateLock {
+        IterateLock { owner: AtomicUsize::new(0), waiting: AtomicU32::new(0), ends: AtomicU32::new(0) }
+    }
+
+    /// Enters a section in which the calling thread owns the lock; whether this call took it.
+    pub(crate) fn enter(&self, world: &World, state: &ThreadState) -> bool {
+        // SAFETY: threads of this process have thread pointers.
+        let me = unsafe { thread::pointer() };
+        loop {
+            section::enter(state);
+            match self.owner.compare_exchange(0, me, Ordering::SeqCst, Ordering::Relaxed) {
+                Ok(_) => return true,
+                Err(owner) if owner == me => return false,
+                Err(_) => {}
+            }
+            section::leave(state);
+            fork::notice(world);
+            // No callback of this thread's is raised while another thread owns the lock; this says so.
+            callback::suspend(state);
+            self.wait();
+        }
+    }
+
+    fn wait(&self) {
+        let seen = self.ends.load(Ordering::SeqCst);
+        // A handler that leaves this function for good leaves the count too high, which costs wakes and nothing else.
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        if self.owner.load(Ordering::SeqCst) != 0 {
+            lock::wait_while(&self.ends, seen);
+        }
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Gives the lock back. Only by who took it.
+    pub(crate) fn release(&self) {
+        self.owner.store(0, Ordering::SeqCst);
+        if self.waiting.load(Ordering::SeqCst) != 0 {
+            self.ends.fetch_add(1, Ordering::SeqCst);
+            lock::wake_all(&self.ends);
+        }
+    }
+
+    /// In the child of a fork: only what the calling thread owns is still owned.
+    pub(crate) fn only(&self, me: usize) {
+        if self.owner.load(Ordering::Relaxed) != me {
+            self.owner.store(0, Ordering::SeqCst);
+        }
+        self.waiting.store(0, Ordering::SeqCst);
+    }
+}
