@@ -127,9 +127,14 @@ pub unsafe fn release(control: usize) -> *mut Stash {
 
 fn give_back(state: &ThreadState) {
     deliver::take_all(state, |slot| {
-        if hold::has_handler(slot.signal) {
-            // Where the queue is full the signal ends with its thread, as one that was directed at the thread does.
-            let _ = signal::queue_to_process(slot.signal, &slot.information);
+        // What was directed at the thread ends with it.
+        let to_process = slot.information.code != signal::TO_THREAD;
+        if to_process
+            && hold::has_handler(slot.signal)
+            && signal::queue_to_process(slot.signal, &slot.information).is_err()
+        {
+            // Only the kernel may say that a signal is from kill(2) or from itself.
+            let _ = signal::send_to_process(slot.signal);
         }
     });
 }

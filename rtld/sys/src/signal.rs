@@ -133,6 +133,15 @@ pub fn queue_to_process(signal: i32, information: &Information) -> Result<(), Er
     unsafe { call(kernel::__NR_rt_sigqueueinfo, arguments) }.map(drop)
 }
 
+/// SI_TKILL: sent to one thread.
+pub const TO_THREAD: i32 = -6;
+
+/// Sends a signal to the process.
+pub fn send_to_process(signal: i32) -> Result<(), Errno> {
+    // SAFETY: no memory is touched.
+    unsafe { call(kernel::__NR_kill, [crate::process::id() as usize, signal as usize, 0, 0, 0, 0]) }.map(drop)
+}
+
 /// Sends a signal to the calling thread.
 pub fn send_to_myself(signal: i32) -> Result<(), Errno> {
     let (process, thread) = (crate::process::id() as usize, crate::thread::id() as usize);

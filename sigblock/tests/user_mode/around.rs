@@ -1,0 +1,231 @@
+//! Filters, processes and threads around sections.
+
+use crate::actions::old_handler;
+use crate::notes::*;
+use crate::world::*;
+use libc::{SIGRTMIN, SIGUSR1, SIGUSR2};
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+/// Kills for every call that OpenSSH's sandbox kills for, of those that could be made here.
+fn kill_for_unusual_calls() {
+    let statement = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
+    let jump = |k: i64| libc::sock_filter { code: 0x15, jt: 0, jf: 1, k: k as u32 };
+    let mut program = vec![statement(0x20, 0)];
+    for call in [libc::SYS_rt_tgsigqueueinfo, libc::SYS_gettid, libc::SYS_prctl, libc::SYS_membarrier, libc::SYS_tkill]
+    {
+        program.extend([jump(call), statement(0x06, 0x8000_0000)]);
+    }
+    program.push(statement(0x06, 0x7fff_0000));
+    let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
+    let prctl: unsafe extern "C" fn(c_int, ...) -> c_int = replaced("prctl");
+    // SAFETY: numbers only.
+    assert_eq!(unsafe { prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }, 0);
+    // SAFETY: a whole program.
+    assert_eq!(unsafe { prctl(libc::PR_SET_SECCOMP, 2, &raw const filter) }, 0);
+}
+
+pub(crate) fn filter() {
+    start("user");
+    let real_time = SIGRTMIN() + 1;
+    handle(real_time, note, 0);
+    handle(SIGUSR1, note, libc::SA_RESETHAND);
+    // SAFETY: numbers only.
+    let (process, thread) = unsafe { (libc::getpid(), libc::gettid()) };
+    kill_for_unusual_calls();
+    enter();
+    queue(real_time, 7);
+    queue(real_time, 8);
+    // SAFETY: numbers only.
+    unsafe { libc::syscall(libc::SYS_tgkill, process, thread, SIGUSR1) };
+    leave();
+    assert_eq!((runs(), word(), kernel_mask()), (3, 0, 0));
+    assert!([7, 8].iter().all(|value| VALUES.iter().any(|known| known.load(SeqCst) == *value)));
+    assert_eq!(old_handler(SIGUSR1), libc::SIG_DFL);
+}
+
+/// vfork, as a program calls it: the child may only call what it is given, and must not return.
+#[inline(never)]
+fn with_vfork(child: fn() -> !) -> i32 {
+    let vfork: extern "C" fn() -> i32 = replaced("vfork");
+    let process = vfork();
+    if process == 0 {
+        child();
+    }
+    wait(process)
+}
+
+pub(crate) fn vfork() {
+    start("user");
+    handle(SIGUSR1, note, 0);
+    let status = with_vfork(|| {
+        let signal: extern "C" fn(c_int, usize) -> usize = replaced("signal");
+        let seen = signal(SIGUSR1, libc::SIG_DFL) == note as *const () as usize;
+        // SAFETY: ends the child without a trace in its parent.
+        unsafe { libc::_exit(i32::from(!seen)) }
+    });
+    assert_eq!(status, 0);
+    assert_eq!(old_handler(SIGUSR1), note as *const () as usize);
+    send(SIGUSR1);
+    assert_eq!(runs(), 1);
+}
+
+pub(crate) fn vfork_killed() {
+    start("user");
+    handle(SIGUSR1, note, 0);
+    let status = with_vfork(|| {
+        enter();
+        enter();
+        send(SIGUSR1);
+        send(libc::SIGKILL);
+        unreachable!();
+    });
+    assert!(libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGKILL);
+    assert_eq!((runs(), word(), kernel_mask()), (0, 0, 0));
+    send(SIGUSR1);
+    assert_eq!(runs(), 1);
+    enter();
+    leave();
+    assert_eq!(runs(), 1);
+}
+
+pub(crate) fn hold_set() {
+    start("user");
+    handle(SIGUSR1, note, 0);
+    handle(SIGUSR2, note, 0);
+    let (only, mut old) = (1_u64 << (SIGUSR1 - 1) | 1 << (libc::SIGSEGV - 1) | 1 << 32, 0);
+    // SAFETY: sets of 8 bytes.
+    unsafe { sigblock::api::sigblock_mask(&only, &mut old) };
+    assert_eq!(old.count_ones(), 53);
+    // SAFETY: as above.
+    unsafe { sigblock::api::sigblock_mask(std::ptr::null(), &mut old) };
+    assert_eq!(old, 1 << (SIGUSR1 - 1));
+    enter();
+    send(SIGUSR1);
+    send(SIGUSR2);
+    assert_eq!((RUNS.load(SeqCst), INSIDE.swap(0, SeqCst)), (1, 1), "SIGUSR2 is not held");
+    leave();
+    assert_eq!((runs(), kernel_mask()), (2, 0));
+}
+
+pub(crate) fn dead_thread() {
+    start("user");
+    let real_time = SIGRTMIN() + 1;
+    let change = |how: c_int, signal: c_int| {
+        let set = 1_u64 << (signal - 1);
+        // SAFETY: sets of 8 bytes.
+        unsafe { libc::syscall(libc::SYS_rt_sigprocmask, how, &raw const set, 0, 8) };
+    };
+    for signal in [SIGUSR1, SIGUSR2, real_time] {
+        handle(signal, note, 0);
+        change(libc::SIG_BLOCK, signal);
+    }
+    let thread = std::thread::spawn(move || {
+        prepare_thread();
+        enter();
+        for signal in [SIGUSR1, SIGUSR2, real_time] {
+            change(libc::SIG_UNBLOCK, signal);
+            match signal {
+                SIGUSR1 => send(signal),
+                // SAFETY: numbers only.
+                SIGUSR2 => assert_eq!(unsafe { libc::kill(libc::getpid(), signal) }, 0),
+                _ => queue(signal, 77),
+            }
+        }
+        let control: usize;
+        // SAFETY: the first word of the thread control block.
+        unsafe { std::arch::asm!("mov {}, fs:[0]", out(reg) control) };
+        // What the C library does when it takes the dead thread's stack again.
+        // SAFETY: this thread uses no section any more.
+        unsafe { sigblock::clear(control) };
+        assert_eq!(word(), 0);
+    });
+    assert!(thread.join().is_ok());
+    assert_eq!(runs(), 0);
+    change(libc::SIG_UNBLOCK, SIGUSR1);
+    assert_eq!(runs(), 0, "what was sent to the thread ends with it");
+    change(libc::SIG_UNBLOCK, SIGUSR2);
+    assert_eq!(runs(), 1);
+    change(libc::SIG_UNBLOCK, real_time);
+    assert_eq!((runs(), VALUES[1].load(SeqCst)), (2, 77));
+}
+
+pub(crate) fn storm() {
+    const THREADS: usize = 4;
+    const SIGNALS: usize = 20_000;
+    start("user");
+    let real_time = SIGRTMIN() + 2;
+    handle(real_time, count, libc::SA_RESTART);
+    static STOP: AtomicUsize = AtomicUsize::new(0);
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let threads: Vec<_> = (0..THREADS)
+        .map(|_| {
+            let sender = sender.clone();
+            std::thread::spawn(move || {
+                prepare_thread();
+                // SAFETY: no argument.
+                sender.send(unsafe { libc::gettid() }).unwrap();
+                let mut sections = 0_u64;
+                while STOP.load(SeqCst) == 0 {
+                    enter();
+                    enter();
+                    sections += 2;
+                    leave();
+                    leave();
+                }
+                sections
+            })
+        })
+        .collect();
+    let ids: Vec<i32> = receiver.iter().take(THREADS).collect();
+    let mut sent = 0;
+    while sent < SIGNALS {
+        for &id in &ids {
+            // SAFETY: all zero is a siginfo_t; its code says that it was queued.
+            let mut information: libc::siginfo_t = unsafe { std::mem::zeroed() };
+            information.si_code = libc::SI_QUEUE;
+            let arguments = (libc::SYS_rt_tgsigqueueinfo, std::process::id());
+            // SAFETY: a whole structure.
+            let result = unsafe { libc::syscall(arguments.0, arguments.1, id, real_time, &raw const information) };
+            if result == 0 {
+                sent += 1;
+            } else {
+                std::thread::yield_now();
+            }
+        }
+    }
+    while RUNS.load(SeqCst) < sent {
+        std::thread::yield_now();
+    }
+    STOP.store(1, SeqCst);
+    let sections: u64 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
+    assert_eq!((runs(), sections > 1000), (sent, true));
+    assert!(sigblock::backend::counts().held > 0);
+}
+
+extern "C" fn count(_: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {
+    RUNS.fetch_add(1, SeqCst);
+    if word() >= 0x10 {
+        INSIDE.fetch_add(1, SeqCst);
+    }
+}
+
+pub(crate) fn sigprocmask() {
+    start("sigprocmask");
+    assert!(sigblock::replacement(b"sigaction").is_none());
+    // SAFETY: all zero is a sigaction.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = note as *const () as usize;
+    action.sa_flags = libc::SA_SIGINFO;
+    // SAFETY: a whole structure.
+    unsafe { libc::sigaction(SIGUSR1, &action, std::ptr::null_mut()) };
+    enter();
+    enter();
+    send(SIGUSR1);
+    leave();
+    assert_eq!(runs(), 0);
+    assert!(kernel_mask() & 1 << (SIGUSR1 - 1) != 0 && kernel_mask() & 1 << 32 == 0);
+    leave();
+    assert_eq!((runs(), kernel_mask(), word()), (1, 0, 0));
+    assert!(in_child(|| ()).is_ok());
+}
