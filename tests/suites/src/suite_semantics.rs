@@ -4,21 +4,53 @@
 
 mod cases;
 
-use crate::harness::{Build, Context, Report};
+use crate::harness::{Build, Context, Report, Run};
 use anyhow::Result;
 use cases::compare;
+use std::path::PathBuf;
 
-/// The programs in C, each a table of cases about one subject.
-const PROGRAMS: &[&str] = &["matrix", "delivery", "actions", "masks", "waiting", "processes"];
+/// The programs, each a table of cases about one subject.
+const PROGRAMS: [&str; 9] =
+    ["matrix.c", "delivery.c", "actions.c", "masks.c", "waiting.c", "processes.c", "fatal.c", "threads.c", "filter.c"];
+
+/// Values of LD_SIGBLOCK_MASK and the numbers that are held then: names, numbers, real-time ones from either end, everything; what
+/// must not be held is not, whatever the list says.
+const MASKS: [(&str, &str); 7] = [
+    ("USR1", "{ 10 }"),
+    ("USR1,12,TERM", "{ 10 12 15 }"),
+    ("10,USR1", "{ 10 }"),
+    ("RTMIN,RTMIN+3,RTMAX-1,RTMAX,USR1", "{ 10 34 37 63-64 }"),
+    ("all", "{ 1-3 10 12-18 20-30 34-64 }"),
+    ("USR1,KILL,STOP,ABRT,ILL,TRAP,BUS,FPE,SEGV,SYS,32,33,9", "{ 10 }"),
+    (
+        "HUP,INT,QUIT,USR1,PIPE,ALRM,CHLD,CONT,TSTP,TTIN,TTOU,URG,XCPU,XFSZ,VTALRM,PROF,WINCH,IO,POLL,PWR,STKFLT",
+        "{ 1-3 10 13-14 16-18 20-30 }",
+    ),
+];
 
 /// Runs the suite.
 pub fn run(context: &Context, report: &mut Report) -> Result<()> {
-    for name in PROGRAMS {
-        let program = Build::new(format!("sigblock/semantics/{name}.c"))
-            .flags(&["-O1", "-pthread", "-Wl,-z,lazy"])
-            .output(*name)
-            .build(context)?;
-        compare(context, report, name, &program, |run| run);
+    for source in PROGRAMS {
+        let program = build(context, source)?;
+        compare(context, report, subject(source), &program, |run| run);
+    }
+    Build::new("sigblock/semantics/plugin.c").shared().build(context)?;
+    let program = build(context, "leaving.cpp")?;
+    compare(context, report, "leaving", &program, |run| run);
+    let program = build(context, "hold_mask.c")?;
+    compare(context, report, "mask", &program, |run| run);
+    for (list, held) in MASKS {
+        let configure = |run: Run| run.env("LD_SIGBLOCK_MASK", list).env("EXPECTED_HELD", held);
+        compare(context, report, &format!("LD_SIGBLOCK_MASK={list}"), &program, configure);
     }
     Ok(())
+}
+
+fn build(context: &Context, source: &str) -> Result<PathBuf> {
+    Build::new(format!("sigblock/semantics/{source}")).flags(&["-O1", "-pthread", "-Wl,-z,lazy"]).build(context)
+}
+
+/// The program's name without its suffix.
+fn subject(source: &str) -> &str {
+    source.split_once('.').map_or(source, |(name, _)| name)
 }

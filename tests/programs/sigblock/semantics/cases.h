@@ -72,7 +72,7 @@ __attribute__((unused)) static void sleep_milliseconds(long milliseconds) {
     while (nanosleep(&rest, &rest) && errno == EINTR) {}
 }
 
-static void run_case(const struct test_case *this) {
+static void run_case(const struct test_case *one) {
     static char seen[65536];
     size_t length = 0;
     int ends[2], status = 0, hangs = 0;
@@ -82,7 +82,7 @@ static void run_case(const struct test_case *this) {
     if (child == 0) {
         setpgid(0, 0);
         report_descriptor = ends[1];
-        this->run();
+        one->run();
         _exit(0);
     }
     setpgid(child, child);
@@ -110,10 +110,10 @@ static void run_case(const struct test_case *this) {
     seen[length] = 0;
     for (char *at = seen; *at; at++)
         if (*at == '\n' || *at == '\t') *at = ' ';
-    const char *expected = this->expected;
-    if (!strcmp(backend(), "user") && this->user) expected = this->user;
-    if (!strcmp(backend(), "sigprocmask") && this->sigprocmask) expected = this->sigprocmask;
-    printf("%s\t%s", this->name, seen);
+    const char *expected = one->expected;
+    if (!strcmp(backend(), "user") && one->user) expected = one->user;
+    if (!strcmp(backend(), "sigprocmask") && one->sigprocmask) expected = one->sigprocmask;
+    printf("%s\t%s", one->name, seen);
     if (hangs) printf(" hangs");
     else if (status) printf(" %s", ended(status));
     printf("\t%s\n", expected);

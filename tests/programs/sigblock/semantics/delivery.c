@@ -125,17 +125,22 @@ static void numbers_in_order(int block) {
 }
 static void numbers_blocking(void) { numbers_in_order(1); }
 static void numbers_nesting(void) { numbers_in_order(0); }
-static void standard_merge(void) {
+// Both sent to the thread; then both to the process: in user mode what is in the slot is sent to the thread again, beside the second.
+static void standard_merge_by(void (*send)(void)) {
     on(SIGUSR1, 0);
     on(SIGUSR2, 0);
     enter();
-    for (int i = 0; i < 5; i++) kill(getpid(), SIGUSR1);
-    kill(getpid(), SIGUSR2);
+    for (int i = 0; i < 6; i++) {
+        number_sent = i < 5 ? SIGUSR1 : SIGUSR2;
+        send();
+    }
     leave();
     int first = 0;
     for (int i = 0; i < runs; i++) first += seen[i].number == SIGUSR1;
     say("USR1 %d, all %d", first, (int)runs);
 }
+static void standard_merge(void) { standard_merge_by(by_tgkill); }
+static void standard_merge_process(void) { standard_merge_by(by_kill); }
 static void every_number(void) {
     int wanted = 0, held = 0;
     for (int number = 1; number <= SIGRTMAX; number++) {
@@ -292,18 +297,24 @@ static void no_defer_recursion(void) {
     leave();
 }
 
-// A read outside of a section, interrupted by a process that waits until it sleeps.
+// A read outside of a section, interrupted by a process that waits until it sleeps. The byte is written once the handler has run.
+static int handler_ran[2];
+static void acknowledge(int number) {
+    runs++;
+    if (write(handler_ran[1], "x", 1) != 1) _exit(number);
+}
 static void restart(int flags) {
     int ends[2];
     char byte;
-    on(SIGUSR1, flags);
+    struct sigaction action = {.sa_handler = acknowledge, .sa_flags = flags};
+    sigaction(SIGUSR1, &action, 0);
     pid_t reader = getpid();
-    if (pipe(ends)) give_up("pipe");
+    if (pipe(ends) || pipe(handler_ran)) give_up("pipe");
     pid_t child = fork();
     if (child == 0) {
         until_asleep(reader, SYS_read, ends[0]);
         kill(reader, SIGUSR1);
-        _exit(write(ends[1], "x", 1) != 1);
+        _exit(read(handler_ran[0], &byte, 1) != 1 || write(ends[1], "x", 1) != 1);
     }
     ssize_t got = read(ends[0], &byte, 1);
     int error = errno;
@@ -353,6 +364,7 @@ static const struct test_case cases[] = {
     {"three numbers, one handler after another", numbers_blocking, "=", 0, 0},
     {"three numbers, handlers nested", numbers_nesting, "=", 0, 0},
     {"standard signals merge", standard_merge, "USR1 1, all 2", 0, 0},
+    {"standard signals of the process merge, in user mode not with the first", standard_merge_process, "USR1 1, all 2", "USR1 2, all 3", 0},
     {"every number that may be held", every_number, "numbers 53, held 53, runs 53", 0, 0},
     {"nesting", nesting, "3:0 2:0 1:0 0:1", 0, 0},
     {"a handler opens sections", handler_opens, "(10 depth 0 inside(12 depth 0)) end (10 depth 0 inside(12 depth 0)) depth 0", 0, 0},
