@@ -113,6 +113,16 @@ pub unsafe fn clear(control: usize) {
     reset(state);
 }
 
+/// Makes the state of a thread fresh that is not in this process, the child of a fork. The stash stays; what waits in it waits
+/// in the parent.
+///
+/// # Safety
+/// As [`prepare`]; the thread must not be here.
+pub unsafe fn forget(control: usize) {
+    // SAFETY: the caller's promise.
+    reset(unsafe { of(control) });
+}
+
 /// Ends the state of a thread that has ended; gives its stash back.
 ///
 /// # Safety

@@ -127,9 +127,15 @@ extern "C" fn allocate_tls(control: usize) -> usize {
     let made = control == 0;
     let Some(control) = (if made { thread_local::allocate_block(world) } else { Some(control) }) else { return 0 };
     // SAFETY: glibc calls this for a thread that does not run yet, with memory of the size that we told it.
-    let prepared = unsafe { threads::prepare(control) };
+    if unsafe { threads::prepare(control) }.is_none() {
+        if made {
+            // SAFETY: made above, and given to nobody.
+            unsafe { thread_local::free_block_of(world, control) };
+        }
+        return 0;
+    }
     // Before the snapshot is looked at: who publishes a static module later fills its block in every thread of the list.
-    let listed = prepared.and_then(|()| world.threads.add(control).ok());
+    let listed = world.threads.add(control).ok();
     let ready = listed.and_then(|()| {
         threads::read(world, |snapshot| {
             // SAFETY: as above.

@@ -5,10 +5,8 @@
 //! kernel clears in the child.
 
 use crate::initialise;
-use crate::threads;
 use crate::world::World;
 use crate::writer;
-use core::sync::atomic::Ordering;
 use rtld_sys::thread;
 
 fn me() -> usize {
@@ -33,12 +31,6 @@ pub fn in_child(world: &World) {
     let me = me();
     world.threads.let_go();
     world.iterating.only(me);
-    // A thread that is not here may have been replacing its last error: nobody may free that again.
-    world.threads.for_each(|control| {
-        if control != me {
-            threads::error_slot_of(control).store(0, Ordering::Relaxed);
-        }
-    });
     world.threads.only(me);
     writer::let_go(world);
     writer::write(world, |state| {

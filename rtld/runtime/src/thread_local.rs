@@ -207,7 +207,18 @@ pub unsafe fn release(world: &World, control: usize, block: bool) {
         free_vector(vector);
         store_vector(control, 0);
     }
-    if block && let Some(layout) = block_layout(world) {
+    if block {
+        // SAFETY: the caller's promise.
+        unsafe { free_block_of(world, control) };
+    }
+}
+
+/// Frees what `allocate_block` made.
+///
+/// # Safety
+/// Nobody uses the control block any more.
+pub unsafe fn free_block_of(world: &World, control: usize) {
+    if let Some(layout) = block_layout(world) {
         let start = control.wrapping_sub(world.process.static_tls_size);
         let memory = core::ptr::with_exposed_provenance_mut::<u8>(start);
         // SAFETY: allocated by allocate_block with this layout.

@@ -71,9 +71,16 @@ impl Threads {
         self.lock.reset();
     }
 
-    /// In the child of a fork only the calling thread is left.
+    /// In the child of a fork only the calling thread is left. The stacks of the others may be used again: nothing stays of
+    /// what waits for them, nor of their last errors, which one of them may have been replacing.
     pub(crate) fn only(&self, control: usize) {
-        self.with(|controls| controls.retain(|&known| known == control));
+        self.with(|controls| {
+            for &other in controls.iter().filter(|&&known| known != control) {
+                // SAFETY: control blocks stay mapped while they are in the list; in the child there is no such thread.
+                unsafe { sigblock::forget(other) };
+            }
+            controls.retain(|&known| known == control);
+        });
     }
 }
 
