@@ -18,6 +18,7 @@ mod suite_dlfcn;
 mod suite_documentation;
 mod suite_errors;
 mod suite_fork;
+mod suite_handlers;
 mod suite_ifunc;
 mod suite_init_order;
 mod suite_lazy;
@@ -153,6 +154,11 @@ pub const SUITES: &[Suite] = &[
         run: suite_signals::run,
     },
     Suite {
+        name: "handlers",
+        summary: "timers whose handlers bind, iterate, throw and catch as the code they interrupt does",
+        run: suite_handlers::run,
+    },
+    Suite {
         name: "semantics",
         summary: "what a section does to signals, in each back end",
         run: suite_semantics::run,
@@ -170,5 +176,10 @@ pub const SOAKS: &[Suite] = &[
         name: "signals",
         summary: "suite signals for a minute and more, 10^8 sections and 10^5 signals",
         run: suite_signals::run_long,
+    },
+    Suite {
+        name: "handlers",
+        summary: "suite handlers for a minute and more, 50,000 handler runs and 10,000 plug-ins",
+        run: suite_handlers::run_long,
     },
 ];
