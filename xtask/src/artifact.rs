@@ -72,12 +72,13 @@ pub fn cargo_command() -> Command {
     command
 }
 
-fn target_directory() -> PathBuf {
+/// Where cargo builds.
+pub fn target_directory() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| super::root().join("target"), PathBuf::from)
 }
 
 /// Copies beside and renames, so that a running loader is never written to.
-fn install(from: &Path, to: &Path) -> anyhow::Result<()> {
+pub fn install(from: &Path, to: &Path) -> anyhow::Result<()> {
     let fresh = to.with_extension("new");
     fs::copy(from, &fresh).with_context(|| from.display().to_string())?;
     fs::set_permissions(&fresh, fs::Permissions::from_mode(0o755))?;

@@ -3,6 +3,8 @@
 
 mod artifact;
 mod bench;
+mod kernel;
+mod mutants;
 mod suites;
 
 use clap::{Parser, Subcommand};
@@ -34,6 +36,9 @@ enum Task {
         /// Test this loader in place of the artifact
         #[arg(long, value_name = "PATH")]
         loader: Option<PathBuf>,
+        /// Run the programs with this LD_SIGBLOCK, which must be had
+        #[arg(long, value_name = "BACK END")]
+        sigblock: Option<String>,
         /// List the suites and stop
         #[arg(long)]
         list: bool,
@@ -57,14 +62,37 @@ enum Task {
         #[arg(long)]
         list: bool,
     },
-    /// Not there yet: comes with a later issue
-    Mutants,
-    /// Not there yet: comes with a later issue
-    Kernel,
+    /// Break the product on purpose, in a copy, and show that a named test catches each breakage
+    Mutants {
+        /// The set: `kernel`, or a directory of tests/mutants
+        set: String,
+        /// Mutants by name; all unless given
+        names: Vec<String>,
+        /// List the mutants and stop
+        #[arg(long)]
+        list: bool,
+    },
+    /// The kernel patch: build patched kernels, test them in QEMU
+    Kernel {
+        #[command(subcommand)]
+        kernel: Kernel,
+    },
     /// Not there yet: comes with a later issue
     Compat,
     /// Not there yet: comes with a later issue
     Install,
+}
+
+#[derive(Subcommand)]
+enum Kernel {
+    /// Build the patched kernel unless it is there, boot it, run suites on it
+    Test(kernel::Settings),
+    /// Print the whole patch
+    Patch {
+        /// For whose kernel
+        #[arg(long, value_enum, default_value_t = kernel::Debian::Bookworm)]
+        debian: kernel::Debian,
+    },
 }
 
 #[derive(Subcommand)]
@@ -116,8 +144,15 @@ fn main() -> ExitCode {
         Task::Test {
             suites,
             loader,
+            sigblock,
             list: false,
-        } => suites::run(&suites, loader.as_deref()),
+        } => {
+            if let Some(backend) = sigblock {
+                // SAFETY: this process has one thread yet.
+                unsafe { std::env::set_var("RTLD_SIGBLOCK", backend) };
+            }
+            suites::run(&suites, loader.as_deref())
+        }
         Task::Bench { bench: Bench::Startup(measure) } => measure.run(bench::startup),
         Task::Bench { bench: Bench::Dlopen(measure) } => measure.run(bench::dlopen),
         Task::Bench { bench: Bench::Sigblock(measure) } => measure.run(bench::sigblock),
@@ -131,8 +166,15 @@ fn main() -> ExitCode {
             seconds,
             list: false,
         } => suites::soak(&suites, loader.as_deref(), seconds),
-        Task::Mutants => return later("mutants"),
-        Task::Kernel => return later("kernel"),
+        Task::Mutants { set, list: true, .. } if set == "kernel" => {
+            kernel::list_mutants();
+            Ok(true)
+        }
+        Task::Mutants { set, names, list: false } if set == "kernel" => kernel::mutants(&names),
+        Task::Mutants { set, list: true, .. } => mutants::list(&set).map(|()| true),
+        Task::Mutants { set, names, list: false } => mutants::run(&set, &names),
+        Task::Kernel { kernel: Kernel::Test(settings) } => kernel::test(&settings),
+        Task::Kernel { kernel: Kernel::Patch { debian } } => kernel::patch(debian).map(|()| true),
         Task::Compat => return later("compat"),
         Task::Install => return later("install"),
     };

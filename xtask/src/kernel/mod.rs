@@ -1,0 +1,153 @@
+//! `cargo xtask kernel`: the kernel patch of `sigblock/linux`, built and tested in QEMU. Owns the command and its count; sources,
+//! builds, images, boots and deliberate breakages are a file each. Everything is kept in `target/kernel`, which may be
+//! deleted at any time.
+
+mod boot;
+mod build;
+mod image;
+mod mutants;
+mod source;
+
+pub use mutants::{list as list_mutants, run as mutants};
+
+use anyhow::Context as _;
+use clap::ValueEnum;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Whose kernel.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Debian {
+    /// Debian 12: Linux 6.1
+    Bookworm,
+    /// Debian 13: Linux 6.12
+    Trixie,
+}
+
+/// Which checks are built into the kernel.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Config {
+    /// Sleeping in atomic context and damaged lists are found
+    Default,
+    /// Also preemption, and locks taken in wrong order or context
+    Lockdep,
+    /// Also memory used after it was freed or beyond its end
+    Kasan,
+}
+
+/// What is run on it.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Suite {
+    /// The tests of sigblock/linux/lab
+    Kernel,
+    /// Our loader with the kernel back end
+    Loader,
+    /// Both
+    All,
+}
+
+/// What `kernel test` is asked.
+#[derive(clap::Args)]
+pub struct Settings {
+    /// Whose kernel
+    #[arg(long, value_enum, default_value_t = Debian::Bookworm)]
+    debian: Debian,
+    /// Which checks are built into the kernel
+    #[arg(long, value_enum, default_value_t = Config::Default)]
+    config: Config,
+    /// What is run on it
+    #[arg(long, value_enum, default_value_t = Suite::Kernel)]
+    suite: Suite,
+    /// Tests of suite kernel by name; all unless given
+    tests: Vec<String>,
+}
+
+impl Debian {
+    /// The release of Linux, as in the names of packages and of our patches.
+    fn linux(self) -> &'static str {
+        match self {
+            Self::Bookworm => "6.1",
+            Self::Trixie => "6.12",
+        }
+    }
+
+    fn codename(self) -> &'static str {
+        match self {
+            Self::Bookworm => "bookworm",
+            Self::Trixie => "trixie",
+        }
+    }
+}
+
+impl Config {
+    /// Its fragments in `sigblock/linux/config`, later ones override.
+    fn fragments(self) -> &'static [&'static str] {
+        match self {
+            Self::Default => &["default.config"],
+            Self::Lockdep => &["default.config", "lockdep.config"],
+            Self::Kasan => &["default.config", "kasan.config"],
+        }
+    }
+}
+
+/// Tests passed and failed.
+#[derive(Clone, Copy, Default)]
+pub struct Counts {
+    passed: usize,
+    failed: usize,
+}
+
+impl Counts {
+    fn passed(self) -> bool {
+        self.failed == 0 && self.passed > 0
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} passed, {} failed", self.passed, self.failed)
+    }
+}
+
+/// `kernel test`: true if every test of every suite asked for ran and passed.
+pub fn test(settings: &Settings) -> anyhow::Result<bool> {
+    if settings.suite != Suite::Kernel {
+        anyhow::bail!("kernel test: suite loader is not there yet; only --suite kernel can run");
+    }
+    let source = source::find(settings.debian)?;
+    let started = Instant::now();
+    let kernel = build::kernel(&source, settings.config)?;
+    let origin = match kernel.cached {
+        true => "cached".to_owned(),
+        false => format!("built in {} s", started.elapsed().as_secs()),
+    };
+    let image = image::kernel_tests()?;
+    let tests: Vec<&str> = settings.tests.iter().map(String::as_str).collect();
+    let report = boot::run(&kernel.vmlinux, &image, &tests, settings.config, &mut |line| println!("{line}"))?;
+    std::fs::remove_file(&image)?;
+    println!("kernel test: {} (kernel {}, {origin})", report.counts, kernel.key);
+    Ok(report.counts.passed())
+}
+
+/// `kernel patch`: prints the whole patch for one kernel.
+pub fn patch(debian: Debian) -> anyhow::Result<()> {
+    print!("{}", build::whole_patch(debian)?);
+    Ok(())
+}
+
+/// The patch, the configuration and the tests.
+fn sources() -> PathBuf {
+    super::root().join("sigblock/linux")
+}
+
+/// `target/kernel`, made if missing.
+fn directory() -> anyhow::Result<PathBuf> {
+    let path = super::root().join("target/kernel");
+    std::fs::create_dir_all(&path).with_context(|| path.display().to_string())?;
+    path.canonicalize().with_context(|| path.display().to_string())
+}
+
+fn read(path: &Path) -> anyhow::Result<String> {
+    std::fs::read_to_string(path).with_context(|| path.display().to_string())
+}
