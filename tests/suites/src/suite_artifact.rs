@@ -1,7 +1,7 @@
 //! Suite `artifact`: facts of the loader's own file, read from its segments and dynamic section as a kernel or another loader
 //! would, and from its section headers where the fact is about sections. May not run the loader; people's tool it may.
 
-use crate::harness::{Context, Report};
+use crate::harness::{Context, Report, always};
 use anyhow::Context as _;
 use object::elf::{
     DT_FLAGS_1, DT_GNU_HASH, DT_HASH, DT_JMPREL, DT_NEEDED, DT_PLTRELSZ, DT_SONAME, DT_TEXTREL,
@@ -189,7 +189,7 @@ fn tool(context: &Context, report: &mut Report) -> anyhow::Result<()> {
     );
     let run = Command::new(&tool)
         .args(["run", "--", "/bin/echo", "-n", "--help"])
-        .env("LD_FALLBACK", "never")
+        .envs(always())
         .output()?;
     let shown = (
         run.status.code(),

@@ -3,7 +3,7 @@
 
 mod workers;
 
-use crate::harness::{Build, Context, Report, Run, Status, WAYS, Way, environment};
+use crate::harness::{Build, Context, Report, Run, Status, WAYS, Way, environment, always};
 use crate::same::label;
 use anyhow::{Context as _, bail};
 use object::{Object as _, ObjectSymbol as _};
@@ -96,7 +96,7 @@ fn gdb(context: &Context, program: &Path, commands: &[&str]) -> anyhow::Result<S
     for line in commands {
         command.args(["-ex", line]);
     }
-    command.arg(program).current_dir(&context.work).env_clear().envs(environment()).env("LD_FALLBACK", "never");
+    command.arg(program).current_dir(&context.work).env_clear().envs(environment()).envs(always());
     let output = command.stdin(Stdio::null()).output().context("gdb (Debian package gdb)")?;
     let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     if !output.status.success() {

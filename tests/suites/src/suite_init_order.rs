@@ -3,7 +3,7 @@
 
 mod graph;
 
-use crate::harness::{Bind, Build, Context, Report, Run, Status, WAYS, Way};
+use crate::harness::{Bind, Build, Context, Report, Run, Status, WAYS, Way, always};
 use crate::same::{Want, label, same, written};
 use graph::Graph;
 use std::path::PathBuf;
@@ -63,7 +63,8 @@ fn every_kind(context: &Context, report: &mut Report) -> anyhow::Result<()> {
             for (way, bind) in WAYS {
                 // Equal environments: what the harness sets for one loader alone would show, and shift the stack.
                 let given = |run: Run| {
-                    let run = run.bind(bind).env_clear().env("LD_FALLBACK", "never").args(arguments.iter().take(count));
+                    let run = run.bind(bind).env_clear().args(arguments.iter().take(count));
+                    let run = always().into_iter().fold(run, |run, (name, value)| run.env(name, value));
                     variables.iter().take(size).fold(run, |run, (name, value)| run.env(name, value))
                 };
                 let result = (|| -> anyhow::Result<Result<(), String>> {
@@ -156,7 +157,8 @@ fn bare(context: &Context, report: &mut Report) -> anyhow::Result<()> {
                     // ld-linux ends such a program with a failed assertion of its own (dl-fini.c), so this is written down.
                     let bound = if bind == Bind::Now { " [LD_BIND_NOW=1]" } else { "" };
                     let words: String = arguments.iter().map(|word| format!(" [{word}]")).collect();
-                    let given = format!(" {}{words} |{bound} [LD_FALLBACK=never]\n", count + 1);
+                    let kept: String = always().iter().map(|(name, value)| format!(" [{name}={value}]")).collect();
+                    let given = format!(" {}{words} |{bound}{kept}\n", count + 1);
                     let want = format!(
                         "program preinit\nlibrary constructor\n{given}entry\nprogram\n{given}AT_ENTRY is the program's\nlibrary called\nlibrary destructor\n"
                     );

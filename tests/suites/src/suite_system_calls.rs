@@ -1,7 +1,7 @@
 //! Suite `system-calls`: what a start costs in system calls, counted by strace for the same file with either loader as its
 //! interpreter. The allowance is that of the passive ld-linux file; docs/design.md names each call.
 
-use crate::harness::{Context, Report, Run, Way, copy_with_interpreter};
+use crate::harness::{Context, Report, Run, Way, copy_with_interpreter, always};
 use anyhow::Context as _;
 use std::collections::BTreeMap;
 use std::fs;
@@ -58,15 +58,12 @@ fn calls(
     trace: &str,
 ) -> anyhow::Result<BTreeMap<String, usize>> {
     let trace = context.work.join(trace);
-    let strace = Run::new("/usr/bin/strace").way(Way::Reference).args([
-        "-f",
-        "-qq",
-        "-E",
-        "LD_FALLBACK=never",
-        "-o",
-    ]);
+    let mut strace = Run::new("/usr/bin/strace").way(Way::Reference).args(["-f", "-qq"]);
+    for (name, value) in always() {
+        strace = strace.args(["-E", &format!("{name}={value}")]);
+    }
     let outcome = strace
-        .args([trace.as_os_str(), program.as_os_str()])
+        .args(["-o".as_ref(), trace.as_os_str(), program.as_os_str()])
         .output(context)?;
     outcome.succeeded().map_err(anyhow::Error::msg)?;
     let mut counts = BTreeMap::new();

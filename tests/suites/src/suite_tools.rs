@@ -3,7 +3,7 @@
 //! compared with the same tool on the same program under ld-linux in the same run. gdb has a suite of its own
 //! (`debugger`), sanitizers too.
 
-use crate::harness::{Build, Context, Report, Run, Way, copy_with_interpreter, environment};
+use crate::harness::{Build, Context, Report, Run, Way, copy_with_interpreter, environment, always};
 use crate::same::{Want, same};
 use anyhow::{Context as _, bail, ensure};
 use object::{Object as _, ObjectSection as _};
@@ -25,7 +25,7 @@ pub fn run(context: &Context, report: &mut Report) -> anyhow::Result<()> {
 fn tool(context: &Context, arguments: &[OsString]) -> anyhow::Result<Output> {
     let Some((tool, arguments)) = arguments.split_first() else { bail!("no tool") };
     let mut command = Command::new(tool);
-    command.args(arguments).env_clear().envs(environment()).env("LD_FALLBACK", "never");
+    command.args(arguments).env_clear().envs(environment()).envs(always());
     command.current_dir(&context.work).stdin(Stdio::null());
     command.output().with_context(|| format!("{} (Debian package of that name; linux-perf has perf)", tool.display()))
 }

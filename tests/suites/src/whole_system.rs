@@ -3,7 +3,7 @@
 //! how a command is started in it; who watches the processes is `process_tree`. The distribution's file stays in its
 //! own directory, where our loader finds it as a library: bound onto the name itself, ours would hide it.
 
-use crate::harness::{Context, FileIdentity, environment};
+use crate::harness::{Context, FileIdentity, environment, always};
 use anyhow::{Context as _, bail, ensure};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
@@ -53,7 +53,7 @@ impl WholeSystem {
     /// A command that runs in the namespace, with the harness's environment and without our fallback.
     pub fn command(&self, program: impl AsRef<Path>) -> anyhow::Result<Command> {
         let mut command = plain(program);
-        command.env("LD_FALLBACK", "never");
+        command.envs(always());
         let namespace = Namespace::new(&self.directory)?;
         // SAFETY: between fork and exec `enter` makes system calls only; its strings were made before.
         unsafe { command.pre_exec(move || namespace.enter()) };

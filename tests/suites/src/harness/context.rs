@@ -6,6 +6,7 @@ use nix::unistd::mkdtemp;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// The path that Linux x86-64 programs name as their interpreter (psABI, "Program Interpreter").
 const REFERENCE: &str = "/lib64/ld-linux-x86-64.so.2";
@@ -29,6 +30,17 @@ pub struct Context {
     pub artifact: PathBuf,
     /// How long a soak lasts, if that was asked for.
     pub seconds: Option<u64>,
+}
+
+/// A run that asks for a back end must get it: what the loader chose, as it says itself.
+fn has_backend(loader: &Path) -> anyhow::Result<()> {
+    let Some(wanted) = super::backend() else { return Ok(()) };
+    let output = Command::new(loader).arg("--list-diagnostics").env_clear().envs(super::always()).output()?;
+    let line = format!("sigblock.backend=\"{wanted}\"");
+    if !String::from_utf8_lossy(&output.stdout).lines().any(|known| known == line) {
+        bail!("the loader does not have the back end {wanted}: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(())
 }
 
 /// A run's private directory `/tmp/rtld.XXXXXX`, removed on drop unless `RTLD_KEEP=1`.
@@ -68,6 +80,7 @@ impl Workshop {
         };
         fs::copy(&workshop.artifact, workshop.loader())?;
         fs::set_permissions(workshop.loader(), fs::Permissions::from_mode(0o755))?;
+        has_backend(&workshop.loader())?;
         Ok(workshop)
     }
 

@@ -240,7 +240,7 @@ impl Run {
             command.envs(environment());
         }
         if self.way != Way::Reference {
-            command.env("LD_FALLBACK", "never");
+            command.envs(always());
         }
         if self.bind == Bind::Now {
             command.env("LD_BIND_NOW", "1");
@@ -305,13 +305,28 @@ impl Run {
     }
 }
 
-/// The environment children start from: the parent's less `LD_*` and `GLIBC_TUNABLES`.
+/// The environment children start from: the parent's less `LD_*` and `GLIBC_TUNABLES`, with the back end that was asked for.
 pub fn environment() -> Vec<(OsString, OsString)> {
     std::env::vars_os()
         .filter(|(name, _)| {
             !name.as_encoded_bytes().starts_with(b"LD_") && name != "GLIBC_TUNABLES"
         })
+        .chain(backend().map(|value| (BACKEND.into(), value.into())))
         .collect()
+}
+
+/// What every program on our loader is given, whatever else it gets: no fallback, and the back end that was asked for.
+pub fn always() -> Vec<(&'static str, String)> {
+    let fallback = ("LD_FALLBACK", "never".to_owned());
+    std::iter::once(fallback).chain(backend().map(|value| (BACKEND, value))).collect()
+}
+
+/// The variable of the loader that chooses a back end.
+const BACKEND: &str = "LD_SIGBLOCK";
+
+/// The back end that this run of the suites asked for (`cargo xtask test --sigblock VALUE`).
+pub fn backend() -> Option<String> {
+    std::env::var("RTLD_SIGBLOCK").ok()
 }
 
 /// The command line as one would type it.

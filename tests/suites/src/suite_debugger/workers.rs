@@ -3,7 +3,7 @@
 //! the libraries with their symbols read, every thread's frames, thread-local variables of every thread, a breakpoint
 //! in the C library.
 
-use crate::harness::{Build, Context, Report, copy_with_interpreter, environment};
+use crate::harness::{Build, Context, Report, copy_with_interpreter, environment, always};
 use anyhow::{Context as _, bail, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -91,7 +91,7 @@ impl Place<'_> {
     fn attached(&self) -> anyhow::Result<Told> {
         let log = self.program.with_extension("log");
         let mut command = Command::new(&self.program);
-        command.arg(&self.plugin).env_clear().envs(environment()).env("LD_FALLBACK", "never");
+        command.arg(&self.plugin).env_clear().envs(environment()).envs(always());
         let mut child = command.stdin(Stdio::null()).stdout(fs::File::create(&log)?).spawn()?;
         let told = wait_for_line(&mut child, &log).and_then(|()| {
             let mut commands = QUESTIONS.to_vec();
@@ -118,7 +118,7 @@ impl Place<'_> {
             command.args(["-ex", line]);
         }
         command.args(arguments).current_dir(&self.context.work);
-        command.env_clear().envs(environment()).env("LD_FALLBACK", "never");
+        command.env_clear().envs(environment()).envs(always());
         let output = command.stdin(Stdio::null()).output().context("gdb (Debian package gdb)")?;
         let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
         Ok(Told::read(text.into_owned()))

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::harness::{Build, Context, Report, Run, Status, Way, environment};
+use crate::harness::{Build, Context, Report, Run, Status, Way, environment, always};
 
 /// Runs the cases.
 pub fn run(context: &Context, report: &mut Report) -> Result<()> {
@@ -21,7 +21,7 @@ fn bare(context: &Context, arguments: &[&str]) -> Result<std::process::Output> {
         .args(arguments)
         .env_clear()
         .envs(environment())
-        .env("LD_FALLBACK", "never")
+        .envs(always())
         .output()?)
 }
 
@@ -179,7 +179,9 @@ fn effects(context: &Context, report: &mut Report) -> Result<()> {
         .output(context)?;
     let mut lines: Vec<String> = outcome.text().lines().map(str::to_owned).collect();
     lines.sort();
-    report.equal("no option enters the environment", lines, vec!["KEPT=1".to_owned(), "LD_FALLBACK=never".to_owned()]);
+    let kept = always().into_iter().map(|(name, value)| format!("{name}={value}"));
+    let expected: Vec<String> = std::iter::once("KEPT=1".to_owned()).chain(kept).collect();
+    report.equal("no option enters the environment", lines, expected);
     Ok(())
 }
 
@@ -189,7 +191,7 @@ fn help(context: &Context, report: &mut Report) -> Result<()> {
         .arg("--help")
         .env_clear()
         .env("LD_LIBRARY_PATH", "/first:/second")
-        .env("LD_FALLBACK", "never")
+        .envs(always())
         .output()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     report.equal("--help: exit status and standard error", (output.status.code(), output.stderr.len()), (Some(0), 0));
