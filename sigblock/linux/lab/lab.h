@@ -68,7 +68,7 @@ static inline int sigfastblock(int command, volatile void *pointer)
 
 static inline int section_mask(const uint64_t *new, uint64_t *old)
 {
-	return prctl(PR_SIGFASTBLOCK, (long)PR_SIGFASTBLOCK_MASK, new, old, 8L);
+	return prctl(PR_SIGFASTBLOCK, (long)PR_SIGFASTBLOCK_MASK, new, old, 0L);
 }
 
 static inline void enter(void)

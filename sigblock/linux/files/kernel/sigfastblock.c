@@ -237,13 +237,11 @@ static void to_sigset(sigset_t *set, u64 bits)
 }
 
 /* Threads that hold signals now keep what they hold until their section ends. */
-static long change_mask(u64 __user *new, u64 __user *old, size_t size)
+static long change_mask(u64 __user *new, u64 __user *old)
 {
 	sigset_t pass;
 	u64 bits = 0, before;
 
-	if (size != sizeof(u64))
-		return -EINVAL;
 	if (new && copy_from_user(&bits, new, sizeof(bits)))
 		return -EFAULT;
 	to_sigset(&pass, ~bits);
@@ -262,9 +260,11 @@ static long change_mask(u64 __user *new, u64 __user *old, size_t size)
 long prctl_sigfastblock(unsigned long cmd, unsigned long arg1,
 			unsigned long arg2, unsigned long arg3)
 {
+	if (arg3)
+		return -EINVAL;
 	if (cmd == PR_SIGFASTBLOCK_MASK)
-		return change_mask((u64 __user *)arg1, (u64 __user *)arg2, arg3);
-	if (arg2 || arg3)
+		return change_mask((u64 __user *)arg1, (u64 __user *)arg2);
+	if (arg2)
 		return -EINVAL;
 	if (cmd == PR_SIGFASTBLOCK_SETPTR)
 		return set_word((u32 __user *)arg1);

@@ -19,7 +19,7 @@
 #define PR_SIGFASTBLOCK_UNBLOCK		2
 /* (UNSETPTR, 0, 0, 0): forget the word */
 #define PR_SIGFASTBLOCK_UNSETPTR	3
-/* (MASK, new or NULL, old or NULL, 8): what the process's sections hold */
+/* (MASK, new or NULL, old or NULL, 0): what the process's sections hold */
 #define PR_SIGFASTBLOCK_MASK		4
 
 /* The word: a flag of the kernel, its reserved bits, the unit of the count */
