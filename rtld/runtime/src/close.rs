@@ -1,8 +1,8 @@
 //! `dlclose`(3): gives a handle back, and unloads what nothing needs any more.
 //!
 //! An object stays while it is a start-up object, has an open handle, is bound to for good, is waited for by a
-//! thread-local destructor, is looked at by a callback, is being finalised, or is needed by or bound to from an object
-//! that stays. Finalisers run without the lock, one object at a time, and everything is looked at anew after each:
+//! thread-local destructor, is being finalised, or is needed by or bound to from an object that stays. One that a callback
+//! is looking at goes, but its memory stays until the callback is done with it. Finalisers run without the lock, one object at a time, and everything is looked at anew after each:
 //! they may open and close what they like.
 
 use crate::initialise::{self, FAILED, FINALISED, FINALISING, READY, Refuse};
@@ -127,7 +127,7 @@ fn next(world: &World, state: &mut State) -> Result<Next, OutOfMemory> {
 }
 
 /// Which objects must stay.
-fn used(world: &World, state: &State) -> Result<Vec<bool>, OutOfMemory> {
+pub(crate) fn used(world: &World, state: &State) -> Result<Vec<bool>, OutOfMemory> {
     let mut used = try_filled(false, state.objects.bound())?;
     let mut pending = Vec::new();
     for (index, _) in state.objects.iter() {
@@ -164,7 +164,7 @@ fn must_stay(world: &World, state: &State, index: ObjectIndex) -> bool {
         !matches!(progress, READY | FINALISED | FAILED)
     });
     let waiting = world.process.host.map_or(0, |host| host.waiting_destructors(handle));
-    open || busy || waiting > 0 || pins::stays(handle) || pins::is_visited(handle)
+    open || busy || waiting > 0 || pins::stays(handle)
 }
 
 fn remove(world: &World, state: &mut State, closing: &[ObjectIndex]) {

@@ -231,11 +231,18 @@ impl Opening<'_> {
         }
     }
 
-    /// What is to be done about members of a closure that were finalised: nothing if the calling thread is unloading them
-    /// itself, a wait if another one is. What stayed after all begins anew; what could not be completed is an error.
+    /// What is to be done about members of a closure that were finalised, or that nothing needs any more: nothing if the
+    /// calling thread is unloading them itself, a wait if another one is, so that they come back fresh. What stayed after all
+    /// begins anew; what could not be completed is an error.
     fn finalised(&self, members: &[ObjectIndex]) -> Result<Option<u32>, Failure> {
         // SAFETY: threads of this process have thread pointers.
         let me = unsafe { thread::pointer() };
+        if self.state.unloading.is_some_and(|thread| thread != me) {
+            let used = close::used(self.world, self.state)?;
+            if members.iter().any(|index| used.get(index.position()) == Some(&false)) {
+                return Ok(Some(self.world.rounds.load(Ordering::Acquire)));
+            }
+        }
         for &index in members.iter().filter(|&&index| index >= self.state.first_later) {
             let Some(word) = initialise::progress(self.state.handle(index)) else { continue };
             let progress = word.load(Ordering::Acquire);

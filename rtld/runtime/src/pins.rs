@@ -2,7 +2,7 @@
 //!
 //! Bit 0 says that the object is being closed, bit 1 that it must stay for ever because a slot somewhere was bound to
 //! it that nobody keeps account of, the rest counts callbacks that are looking at it. A binder that finds the object
-//! closing looks again; a closer that finds it held leaves it.
+//! closing looks again; a closer that finds that it must stay leaves it; what is looked at is not unmapped.
 
 use crate::world::Handle;
 use core::sync::atomic::{AtomicU32, Ordering};
