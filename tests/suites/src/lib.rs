@@ -10,6 +10,7 @@ mod namespace;
 mod process_tree;
 mod same;
 mod suite_artifact;
+mod suite_brackets;
 mod suite_cpython;
 mod suite_cxx;
 mod suite_debugger;
@@ -157,6 +158,11 @@ pub const SUITES: &[Suite] = &[
         name: "handlers",
         summary: "timers whose handlers bind, iterate, throw and catch as the code they interrupt does",
         run: suite_handlers::run,
+    },
+    Suite {
+        name: "brackets",
+        summary: "every entry into the loader is a section; what it costs, and which back end makes it",
+        run: suite_brackets::run,
     },
     Suite {
         name: "semantics",

@@ -17,7 +17,7 @@ const PROGRAMS: [&str; 9] =
 /// must not be held is not, whatever the list says.
 const MASKS: [(&str, &str); 7] = [
     ("USR1", "{ 10 }"),
-    ("USR1,12,TERM", "{ 10 12 15 }"),
+    ("USR1,13,TERM", "{ 10 13 15 }"),
     ("10,USR1", "{ 10 }"),
     ("RTMIN,RTMIN+3,RTMAX-1,RTMAX,USR1", "{ 10 34 37 63-64 }"),
     ("all", "{ 1-3 10 12-18 20-30 34-64 }"),

@@ -459,7 +459,7 @@ static const struct test_case cases[] = {
      "SigPnd: 0000000000000000 ShdPnd: 0000000000000000 SigBlk: 0000000000000000 SigIgn: 0000000000000000 ",
      "SigPnd: 0000000000000000 ShdPnd: 0000000000000000 SigBlk: 0000000000000000 SigIgn: 0000000000000000 "},
     {"bad word: ordinary fault", bad_word, "no word", "bound, signal 11 code 2 at the word's line", "bound, signal 11 code 2 at the word's line"},
-    {"PEND ignored by the program: masked until a section's end", told_nothing, "no word", "word 21, inner end 11 runs 0, lowered by hand 1 runs 0, end 0 runs 2", "="},
+    {"PEND ignored by the program: masked until a section's end", told_nothing, "no word", "word 21, inner end 11 runs 0, lowered by hand 1 runs 0, end 0 runs 2", "word 21, inner end 11 runs 0, lowered by hand 1 runs 0, end 0 runs 2"},
     {"tracer's stop for a held signal: at the end, in user mode inside", stop_of_tracer, "stop for 10 at stage 2, exit 1", "stop for 10 at stage 1, stop for 10 at stage 2, exit 1", 0},
 };
 
