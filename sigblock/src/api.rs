@@ -1,20 +1,31 @@
 //! What programs may call by name (include/sigblock.h): sections of their own, on the calling thread's word.
 
 use crate::backend::{self, Backend};
-use crate::{hold, section, state};
+use crate::{hold, section, state, thread_end};
 use core::ffi::{c_char, c_int};
+use core::sync::atomic::Ordering;
 use rtld_sys::signal::Mask;
 
 /// Enters a section; sections nest.
 #[unsafe(no_mangle)]
 pub extern "C" fn sigblock_enter() {
-    section::enter(state::current());
+    let state = state::current();
+    section::enter(state);
+    let own = state.own.load(Ordering::Relaxed);
+    state.own.store(own.wrapping_add(1), Ordering::Relaxed);
+    if own == 0 {
+        thread_end::watch(state);
+    }
 }
 
 /// Leaves a section. At the end of the outermost one what was held is delivered before this returns.
 #[unsafe(no_mangle)]
 pub extern "C" fn sigblock_leave() {
-    section::leave(state::current());
+    let state = state::current();
+    // One too many, or the section was ended by an exec that failed: there is nothing to leave.
+    let Some(own) = state.own.load(Ordering::Relaxed).checked_sub(1) else { return };
+    state.own.store(own, Ordering::Relaxed);
+    section::leave(state);
 }
 
 /// The calling thread's word.

@@ -144,9 +144,9 @@ pub fn abandon_innermost(state: &ThreadState) {
     }
 }
 
-/// How many records have their section open.
+/// How many sections are open in which foreign code runs: those of records, and the program's own.
 pub fn raised(state: &ThreadState) -> u32 {
-    let mut count = 0;
+    let mut count = state.own.load(Ordering::Relaxed);
     for_each(state, |_, entry| count += u32::from(entry.is_raised()));
     count
 }

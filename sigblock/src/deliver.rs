@@ -10,6 +10,7 @@ use crate::first_line;
 use crate::hold;
 use crate::stash::{self, Slot};
 use crate::state::ThreadState;
+use crate::word;
 use core::sync::atomic::{AtomicU64, Ordering};
 use rtld_sys::signal::{self, How, Information, Mask, QUEUED};
 
@@ -87,6 +88,19 @@ fn give_out(state: &ThreadState, mut mask: Mask) {
         }
     }
     let _ = signal::change_mask(How::Set, mask);
+}
+
+/// Gives what was put away in a section that goes on to the kernel, which holds it like what came later.
+pub(crate) fn requeue(state: &ThreadState) {
+    if !word::is_raised(&state.word) || direct::is_filtered() {
+        return;
+    }
+    while let Some(slot) = stash::take(state, |_| true) {
+        if signal::queue_to_myself(slot.signal, &slot.information).is_err() {
+            stash::push(state, slot);
+            break;
+        }
+    }
 }
 
 /// Gives out what handlers that were called left behind when they did not come back.

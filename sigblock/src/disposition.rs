@@ -2,6 +2,7 @@
 //! first-line handler; everything else goes to the kernel as it is. What the program reads back is what it set.
 
 use crate::action::{self, LOCK, Record};
+use crate::backend::{self, Backend};
 use crate::hold::{INTERNAL, bit};
 use crate::outside::set_error;
 use crate::state::{self, IN_VFORK};
@@ -63,7 +64,8 @@ fn exchange(number: c_int, fresh: Option<&Action>) -> Result<Action, Errno> {
         return Err(Errno::INVAL);
     }
     let state = state::current();
-    if !action::is_ours(number) || state.state.load(Ordering::Relaxed) & IN_VFORK != 0 {
+    let user = backend::current() == Backend::User;
+    if !user || !action::is_ours(number) || state.state.load(Ordering::Relaxed) & IN_VFORK != 0 {
         // A vfork child has the table of its parent, but actions of its own.
         // SAFETY: the program's handler is a function; the restorer is ours.
         return unsafe { signal::set_action(number, fresh) }.map(|old| as_seen(number, old));
@@ -185,7 +187,7 @@ pub(crate) extern "C" fn sysv_signal(number: c_int, handler: usize) -> usize {
 
 /// sigset(3).
 pub(crate) extern "C" fn sigset(number: c_int, disposition: usize) -> usize {
-    if disposition == ERROR || !is_settable(number) {
+    if !is_settable(number) {
         return handler_of(Err(Errno::INVAL));
     }
     if disposition == HOLD {

@@ -2,6 +2,7 @@
 
 use crate::callback;
 use crate::deliver;
+use crate::hold;
 use crate::state::ThreadState;
 use crate::word::{self, PENDING};
 use core::sync::atomic::Ordering;
@@ -38,8 +39,12 @@ pub(crate) fn to_buffer(state: &ThreadState, buffer: usize) {
     callback::abandon_below(state, buffer.stack.rotate_right(ROTATION) ^ guard, usize::MAX);
     let word = state.word.load(Ordering::Relaxed);
     if buffer.mask_was_saved != 0 && word & PENDING != 0 && word & !word::FLAGS != 0 {
-        // The jump sets the mask, and stays inside a section that gives one back.
-        state.saved.store(buffer.mask, Ordering::Relaxed);
+        // The jump sets the mask, and stays inside a section that gives one back. A mask that was saved inside the section is
+        // the section's: the program's own stays.
+        let hold = hold::current();
+        if buffer.mask & hold != hold {
+            state.saved.store(buffer.mask, Ordering::Relaxed);
+        }
     }
     deliver::give_out_rest(state);
 }

@@ -25,6 +25,7 @@ mod replace;
 pub mod section;
 mod stash;
 mod state;
+mod thread_end;
 mod vfork;
 pub mod word;
 

@@ -1,6 +1,7 @@
 //! The C library's functions that read or change the signal mask, as sections make them: inside a section whose end gives a
 //! mask back, they see and change that one.
 
+use crate::backend::{self, Backend};
 use crate::hold::{self, INTERNAL, bit};
 use crate::outside::set_error;
 use crate::state::{self, ThreadState};
@@ -17,13 +18,20 @@ fn is_marked(state: &ThreadState) -> bool {
     word & word::PENDING != 0 && word & !word::FLAGS != 0
 }
 
+/// The mask as the program sees it, where a section has set it: of what sections hold the one to go back to, of the rest the
+/// kernel's (in the handler of a fault it has more).
+fn seen(state: &ThreadState) -> Mask {
+    let hold = hold::current();
+    state.saved.load(Ordering::Relaxed) & hold | signal::mask() & !hold
+}
+
 /// Changes the mask as the program sees it, and gives the one before.
 pub(crate) fn change(how: How, set: Mask) -> Mask {
     let state = state::current();
     if !is_marked(state) {
         return signal::change_mask(how, set).unwrap_or(0);
     }
-    let before = state.saved.load(Ordering::Relaxed);
+    let before = seen(state);
     let after = match how {
         How::Block => before | set,
         How::Unblock => before & !set,
@@ -38,7 +46,15 @@ pub(crate) fn change(how: How, set: Mask) -> Mask {
 /// The mask as the program sees it.
 fn current() -> Mask {
     let state = state::current();
-    if is_marked(state) { state.saved.load(Ordering::Relaxed) } else { signal::mask() }
+    if is_marked(state) { seen(state) } else { signal::mask() }
+}
+
+/// In a section that goes on: gives the kernel the mask that the program sees, for a call that hands it on to a new thread
+/// or process. What comes meanwhile is put away as well.
+pub(crate) fn lend(state: &ThreadState) {
+    if is_marked(state) && backend::current() == Backend::User {
+        let _ = signal::change_mask(How::Set, seen(state));
+    }
 }
 
 /// pthread_sigmask(3): an error number, or 0.

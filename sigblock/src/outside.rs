@@ -3,7 +3,8 @@
 //!
 //! Each is a stub that keeps all argument registers and goes on to the C library's own function, which we know how to find.
 
-use crate::{callback, direct, fork, jump, state};
+use crate::state::{self, ThreadState};
+use crate::{callback, deliver, direct, fork, jump, mask, section};
 use core::arch::global_asm;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -19,7 +20,7 @@ pub(crate) fn set_original(original: Original) {
     ORIGINAL.store(original as *mut (), Ordering::Release);
 }
 
-fn original(name: &'static [u8]) -> usize {
+pub(crate) fn original(name: &'static [u8]) -> usize {
     let known = ORIGINAL.load(Ordering::Acquire);
     if known.is_null() {
         return 0;
@@ -54,6 +55,10 @@ pub(crate) fn set_error(number: c_int) -> c_int {
 enum Kind {
     /// Ends the sections of callbacks.
     Outside,
+    /// The same, and those of the program: nothing of this image stays.
+    Leaves,
+    /// The same as Outside; what was put away goes back to the kernel, which looks for it there.
+    Waits,
     /// The same; in the child there is more to do.
     Fork,
     /// longjmp(3) and kin.
@@ -69,7 +74,7 @@ enum Kind {
 }
 
 /// Every stub, in the order of the assembly.
-const STUBS: [(&[u8], Kind); 39] = [
+const STUBS: [(&[u8], Kind); 43] = [
     (b"sigsuspend", Kind::Outside),
     (b"__sigsuspend", Kind::Outside),
     (b"sigpause", Kind::Outside),
@@ -81,22 +86,26 @@ const STUBS: [(&[u8], Kind); 39] = [
     (b"pselect", Kind::Outside),
     (b"epoll_pwait", Kind::Outside),
     (b"epoll_pwait2", Kind::Outside),
-    (b"sigwait", Kind::Outside),
-    (b"sigwaitinfo", Kind::Outside),
-    (b"sigtimedwait", Kind::Outside),
-    (b"execve", Kind::Outside),
-    (b"execv", Kind::Outside),
-    (b"execvp", Kind::Outside),
-    (b"execvpe", Kind::Outside),
-    (b"execl", Kind::Outside),
-    (b"execle", Kind::Outside),
-    (b"execlp", Kind::Outside),
-    (b"fexecve", Kind::Outside),
-    (b"execveat", Kind::Outside),
+    (b"sigwait", Kind::Waits),
+    (b"sigwaitinfo", Kind::Waits),
+    (b"sigtimedwait", Kind::Waits),
+    (b"execve", Kind::Leaves),
+    (b"execv", Kind::Leaves),
+    (b"execvp", Kind::Leaves),
+    (b"execvpe", Kind::Leaves),
+    (b"execl", Kind::Leaves),
+    (b"execle", Kind::Leaves),
+    (b"execlp", Kind::Leaves),
+    (b"fexecve", Kind::Leaves),
+    (b"execveat", Kind::Leaves),
     (b"posix_spawn", Kind::Outside),
     (b"posix_spawnp", Kind::Outside),
     (b"system", Kind::Outside),
     (b"popen", Kind::Outside),
+    (b"pthread_create", Kind::Outside),
+    (b"thrd_create", Kind::Outside),
+    (b"exit", Kind::Leaves),
+    (b"quick_exit", Kind::Leaves),
     (b"longjmp", Kind::Jump),
     (b"_longjmp", Kind::Jump),
     (b"siglongjmp", Kind::Jump),
@@ -113,7 +122,7 @@ const STUBS: [(&[u8], Kind); 39] = [
 ];
 
 /// How many of them go on with a jump.
-const JUMPING: usize = 35;
+const JUMPING: usize = 39;
 /// Bytes from one stub to the next.
 const STRIDE: usize = 16;
 
@@ -142,11 +151,26 @@ struct Arguments {
 }
 
 /// Before a call: does what its kind asks for, gives the C library's function.
-extern "C" fn before(index: usize, arguments: &Arguments) -> usize {
+extern "C" fn before(index: usize, arguments: &mut Arguments) -> usize {
     let Some(&(name, kind)) = STUBS.get(index) else { process::abort() };
     let state = state::current();
     match kind {
-        Kind::Outside | Kind::Fork => callback::suspend(state),
+        Kind::Outside => {
+            callback::suspend(state);
+            mask::lend(state);
+        }
+        Kind::Fork => {
+            callback::suspend(state);
+            arguments.first = fork::before(state);
+        }
+        Kind::Leaves => {
+            callback::suspend(state);
+            leave_all(state);
+        }
+        Kind::Waits => {
+            callback::suspend(state);
+            deliver::requeue(state);
+        }
         Kind::Jump => jump::to_buffer(state, arguments.first),
         Kind::Context => jump::to_context(state, arguments.first),
         Kind::Swap => callback::detach(state),
@@ -166,6 +190,13 @@ extern "C" fn before(index: usize, arguments: &Arguments) -> usize {
     address
 }
 
+/// Ends the program's own sections, however many.
+fn leave_all(state: &ThreadState) {
+    for _ in 0..state.own.swap(0, Ordering::Relaxed) {
+        section::leave(state);
+    }
+}
+
 fn look_for_filter(number: usize, option: usize) {
     let sets = number == kernel::__NR_prctl as usize && option == linux_raw_sys::prctl::PR_SET_SECCOMP as usize;
     if sets || number == kernel::__NR_seccomp as usize {
@@ -177,7 +208,7 @@ unsafe extern "C" {
     fn sigblock_stubs();
 }
 
-const _: () = assert!(JUMPING == 35 && STUBS.len() == JUMPING + 4);
+const _: () = assert!(JUMPING == 39 && STUBS.len() == JUMPING + 4);
 
 global_asm!(
     r#"
@@ -247,7 +278,7 @@ sigblock_outside:
 
     .p2align 4
     .type sigblock_twice,@function
-    # A function without arguments that gives 0 in the child.
+    # A function without arguments that gives 0 in the child. Where the first argument would be is a number for the child.
 sigblock_twice:
     .cfi_startproc
     sub     rsp, 56
@@ -258,6 +289,7 @@ sigblock_twice:
     call    rax
     test    eax, eax
     jnz     2f
+    mov     rdi, [rsp + 40]
     call    {in_child}
     xor     eax, eax
 2:  add     rsp, 56
@@ -272,9 +304,11 @@ sigblock_twice:
     in_child = sym in_child,
 );
 
-extern "C" fn in_child() {
-    fork::in_child();
+extern "C" fn in_child(put_away: usize) {
+    fork::in_child(state::current(), put_away);
 }
+
+const _: () = assert!(core::mem::offset_of!(Arguments, first) == 40);
 
 #[cfg(test)]
 mod tests {

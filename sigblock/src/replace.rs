@@ -51,6 +51,10 @@ pub const REPLACED: &[&[u8]] = &[
     b"execveat",
     b"posix_spawn",
     b"posix_spawnp",
+    b"pthread_create",
+    b"thrd_create",
+    b"exit",
+    b"quick_exit",
     b"system",
     b"popen",
     b"longjmp",
@@ -75,6 +79,7 @@ pub fn replacement(name: &[u8]) -> Option<usize> {
     action(name)
         .filter(|_| user)
         .or_else(|| mask_change(name).filter(|_| marks))
+        .or_else(|| (name == b"sigset" && marks).then_some(disposition::sigset as *const () as usize))
         .or_else(|| (name == b"sigpending" && user).then_some(mask::sigpending as *const () as usize))
         .or_else(|| matches!(name, b"vfork" | b"__vfork").then(vfork::address))
         .or_else(|| outside::stub(name).filter(|_| user || !outside::is_for_filters(name)))

@@ -15,7 +15,7 @@ use rtld_sys::{signal, thread};
 pub struct ThreadState {
     /// The word.
     pub word: AtomicU32,
-    /// REGISTERED and IN_VFORK.
+    /// REGISTERED, IN_VFORK and WATCHED.
     pub(crate) state: AtomicU32,
     /// While the word is marked: the signal mask to go back to at the section's end.
     pub(crate) saved: AtomicU64,
@@ -29,7 +29,8 @@ pub struct ThreadState {
     pub(crate) stack: AtomicUsize,
     /// How many signals are in the stash.
     pub(crate) held: AtomicU32,
-    spare: AtomicU32,
+    /// How many sections the program itself has entered (`api`): foreign code runs in them.
+    pub(crate) own: AtomicU32,
 }
 
 #[cfg(test)]
@@ -44,13 +45,15 @@ impl ThreadState {
             owner: [AtomicUsize::new(0), AtomicUsize::new(0)],
             stack: AtomicUsize::new(0),
             held: AtomicU32::new(0),
-            spare: AtomicU32::new(0),
+            own: AtomicU32::new(0),
         }
     }
 }
 
 /// The word is known to the kernel.
 pub(crate) const REGISTERED: u32 = 1;
+/// The thread's end is noticed: `thread_end`.
+pub(crate) const WATCHED: u32 = 4;
 /// The thread has lent its stack and state to a vfork child that runs now.
 pub(crate) const IN_VFORK: u32 = 2;
 
@@ -135,7 +138,7 @@ pub unsafe fn release(control: usize) -> *mut Stash {
     state.stash.swap(core::ptr::null_mut(), Ordering::Relaxed)
 }
 
-fn give_back(state: &ThreadState) {
+pub(crate) fn give_back(state: &ThreadState) {
     deliver::take_all(state, |slot| {
         // What was directed at the thread ends with it.
         let to_process = slot.information.code != signal::TO_THREAD;
@@ -156,6 +159,7 @@ fn reset(state: &ThreadState) {
     state.open.store(core::ptr::null_mut(), Ordering::Relaxed);
     state.stack.store(0, Ordering::Relaxed);
     state.held.store(0, Ordering::Relaxed);
+    state.own.store(0, Ordering::Relaxed);
     for word in &state.owner {
         word.store(0, Ordering::Relaxed);
     }

@@ -5,10 +5,12 @@ use crate::callback::{self, Open};
 use crate::deliver;
 use crate::outside::set_error;
 use crate::state::{self, IN_VFORK, ThreadState};
-use crate::word::PENDING;
+use crate::word::{FLAGS, PENDING};
+use crate::{hold, mask};
 use core::arch::global_asm;
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
+use rtld_sys::signal::{self, How};
 
 unsafe extern "C" {
     fn sigblock_vfork();
@@ -19,10 +21,11 @@ pub(crate) fn address() -> usize {
     sigblock_vfork as *const () as usize
 }
 
-/// Before the call: no section is open in the parent.
+/// Before the call: no section of a callback is open in the parent, and the child begins with the program's mask.
 extern "C" fn before() -> *const ThreadState {
     let state = state::current();
     callback::suspend(state);
+    mask::lend(state);
     state
 }
 
@@ -31,16 +34,35 @@ extern "C" fn in_child(state: &ThreadState) {
     state.state.fetch_or(IN_VFORK, Ordering::Relaxed);
 }
 
+/// What the parent keeps in registers while the child runs.
+#[repr(C)]
+struct Kept {
+    word: u32,
+    own: u32,
+    saved: u64,
+    open: *mut Open,
+}
+
 /// In the parent, when the child has become another program or has ended, be it inside a section; or when there was none.
-extern "C" fn in_parent(state: &ThreadState, open: *mut Open, result: isize) -> isize {
-    state.open.store(open, Ordering::Relaxed);
+extern "C" fn in_parent(state: &ThreadState, result: isize, kept: &Kept) -> isize {
+    state.open.store(kept.open, Ordering::Relaxed);
+    state.own.store(kept.own, Ordering::Relaxed);
     deliver::drop_vfork(state);
     state.state.fetch_and(!IN_VFORK, Ordering::Relaxed);
+    let was_marked = kept.word & PENDING != 0;
+    if was_marked {
+        state.saved.store(kept.saved, Ordering::Relaxed);
+    }
     // What came since the child ended found the word as the child left it.
-    let waits = state.held.load(Ordering::Relaxed) != 0 && state.word.load(Ordering::Relaxed) & PENDING != 0;
-    state.word.store(if waits { PENDING } else { 0 }, Ordering::Relaxed);
-    if waits {
+    let is_marked = state.held.load(Ordering::Relaxed) != 0 && state.word.load(Ordering::Relaxed) & PENDING != 0;
+    let mark = if was_marked || is_marked { PENDING } else { 0 };
+    let count = kept.word & !FLAGS;
+    state.word.store(count | mark, Ordering::Relaxed);
+    if count | mark == PENDING {
         deliver::at_end(state);
+    } else if was_marked {
+        // The child was given the program's mask.
+        let _ = signal::change_mask(How::Block, hold::current());
     }
     if result < 0 {
         set_error(-result as c_int);
@@ -65,7 +87,10 @@ sigblock_vfork:
     .cfi_adjust_cfa_offset -8
     # The child returns first, and overwrites the return address: it stays in a register, like all that the parent needs.
     mov     rsi, rax
-    mov     rdx, [rax + 24]
+    mov     r8, [rax]
+    mov     r9, [rax + 8]
+    mov     r10, [rax + 24]
+    mov     edx, [rax + 60]
     pop     rdi
     .cfi_adjust_cfa_offset -8
     .cfi_register rip, rdi
@@ -75,18 +100,23 @@ sigblock_vfork:
     .cfi_adjust_cfa_offset 8
     .cfi_rel_offset rip, 0
     mov     rdi, rsi
-    mov     rsi, rdx
-    mov     rdx, rax
-    sub     rsp, 8
-    .cfi_adjust_cfa_offset 8
+    mov     rsi, rax
     test    rax, rax
     jz      2f
+    sub     rsp, 24
+    .cfi_adjust_cfa_offset 24
+    mov     [rsp], r8d
+    mov     [rsp + 4], edx
+    mov     [rsp + 8], r9
+    mov     [rsp + 16], r10
+    mov     rdx, rsp
     call    {in_parent}
-    add     rsp, 8
-    .cfi_adjust_cfa_offset -8
+    add     rsp, 24
+    .cfi_adjust_cfa_offset -24
     ret
+2:  sub     rsp, 8
     .cfi_adjust_cfa_offset 8
-2:  call    {in_child}
+    call    {in_child}
     xor     eax, eax
     add     rsp, 8
     .cfi_adjust_cfa_offset -8
@@ -99,4 +129,6 @@ sigblock_vfork:
     in_parent = sym in_parent,
 );
 
-const _: () = assert!(core::mem::offset_of!(ThreadState, open) == 24);
+const _: () = assert!(core::mem::offset_of!(ThreadState, word) == 0 && core::mem::offset_of!(ThreadState, saved) == 8);
+const _: () = assert!(core::mem::offset_of!(ThreadState, open) == 24 && core::mem::offset_of!(ThreadState, own) == 60);
+const _: () = assert!(size_of::<Kept>() == 24 && core::mem::offset_of!(Kept, open) == 16);

@@ -175,6 +175,14 @@ substitutes! {
     System = b"system",
     /// `popen`
     PipeOpen = b"popen",
+    /// `pthread_create`
+    CreateThread = b"pthread_create",
+    /// `thrd_create`
+    CreateThreadOfC11 = b"thrd_create",
+    /// `exit`
+    Exit = b"exit",
+    /// `quick_exit`
+    QuickExit = b"quick_exit",
     /// `longjmp`
     LongJump = b"longjmp",
     /// `_longjmp`

@@ -169,6 +169,7 @@ pub(crate) fn storm() {
                 while STOP.load(SeqCst) == 0 {
                     enter();
                     enter();
+                    (0..100).for_each(|_| std::hint::spin_loop());
                     sections += 2;
                     leave();
                     leave();
