@@ -38,6 +38,7 @@ impl Storm {
 
 /// Twenty seconds of it.
 pub fn run(context: &Context, report: &mut Report) -> Result<()> {
+    crowd(context, report)?;
     let share = |seconds: u64| (SECTIONS / SECONDS * seconds, SIGNALS / SECONDS * seconds);
     let program = build(context)?;
     for (backend, enter, seconds, way) in [
@@ -70,6 +71,25 @@ pub fn run_long(context: &Context, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
+/// More numbers at once than come in a storm.
+fn crowd(context: &Context, report: &mut Report) -> Result<()> {
+    let program = Build::new("sigblock/soak/crowd.c").flags(&["-O1", "-pthread"]).build(context)?;
+    for backend in ["user", "sigprocmask"] {
+        let name = format!("all numbers at once, {backend}");
+        let outcome = Run::new(&program).env("LD_SIGBLOCK", backend).output(context)?;
+        match Figures::read(&name, &outcome) {
+            Ok(figures) => {
+                figures.is(report, "backend", backend);
+                figures.at_least(report, "numbers", 20);
+                figures.is(report, "held", "1");
+                figures.all_zero(report, &["lost", "inside", "disordered"]);
+            }
+            Err(error) => report.check(format!("{name}: runs to its end"), Err(error)),
+        }
+    }
+    Ok(())
+}
+
 fn build(context: &Context) -> Result<PathBuf> {
     Build::new("sigblock/soak/storm.c")
         .source("sigblock/soak/sender.c")
@@ -98,7 +118,7 @@ fn storm(context: &Context, report: &mut Report, program: &Path, storm: &Storm) 
     };
     report.note(figures.line());
     figures.is(report, "backend", storm.backend);
-    figures.all_zero(report, &["lost", "surplus", "disordered", "unanswered", "doubled", "stalled"]);
+    figures.all_zero(report, &["lost", "surplus", "disordered", "disordered_any", "unanswered", "doubled", "stalled"]);
     figures.at_least(report, "sections", storm.sections);
     figures.at_least(report, "runs", storm.signals);
     figures.at_least(report, "rate", RATE);

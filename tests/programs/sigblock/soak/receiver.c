@@ -38,7 +38,8 @@ static void look(struct receiver *r) {
 
 // Numbers of one kind to one receiver come with 1, 2, 3 ...; of those sent to the process each thread gets some.
 static void in_sequence(struct receiver *r, uint64_t *last, uint64_t value, int gaps) {
-    if (gaps ? value <= *last : value != *last + 1) bump(&r->disordered);
+    if (!gaps && value != *last + 1) bump(&r->disordered);
+    if (gaps && value <= *last) bump(&r->disordered_any);
     *last = value;
 }
 

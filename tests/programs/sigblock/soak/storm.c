@@ -10,11 +10,12 @@ static uint64_t excess(uint64_t more, uint64_t less) { return more > less ? more
 
 static void print_counts(struct storm *storm, double seconds) {
     uint64_t sections = 0, sent = 0, runs = 0, lost = 0, surplus = 0, own = 0;
-    uint64_t inside = 0, raised = 0, torn = 0, disordered = 0, any[QUEUED_ANY] = {0}, plain_any_runs[PLAIN_ANY] = {0};
+    uint64_t inside = 0, raised = 0, torn = 0, disordered = 0, disordered_any = 0, any[QUEUED_ANY] = {0}, plain_any_runs[PLAIN_ANY] = {0};
     for (int t = 0; t < THREADS; t++) {
         struct receiver *r = &storm->receivers[t];
         sections += r->sections, own += r->own_sections;
         inside += r->inside, raised += r->raised, torn += r->torn, disordered += r->disordered;
+        disordered_any += r->disordered_any;
         for (int i = 0; i < QUEUED; i++) {
             sent += storm->queued[t][i], runs += r->queued[i];
             lost += excess(storm->queued[t][i], r->queued[i]);
@@ -39,10 +40,10 @@ static void print_counts(struct storm *storm, double seconds) {
     struct sigblock_counts counts = {0, 0};
     sigblock_counts(&counts);
     printf("backend=%s threads=%d milliseconds=%.0f sections=%lu handler_sections=%lu sent=%lu refused=%lu runs=%lu rate=%.0f "
-           "held=%lu closings=%lu inside=%lu raised=%lu torn=%lu disordered=%lu lost=%lu surplus=%lu unanswered=%lu "
-           "doubled=%lu stalled=%lu\n",
+           "held=%lu closings=%lu inside=%lu raised=%lu torn=%lu disordered=%lu "
+           "disordered_any=%lu lost=%lu surplus=%lu unanswered=%lu doubled=%lu stalled=%lu\n",
            sigblock_backend(), THREADS, seconds * 1e3, sections, own, sent, storm->refused, runs, (double)sent / seconds,
-           counts.held, storm->closings, inside, raised, torn, disordered, lost, surplus, storm->unanswered, storm->doubled,
+           counts.held, storm->closings, inside, raised, torn, disordered, disordered_any, lost, surplus, storm->unanswered, storm->doubled,
            storm->stalled);
 }
 

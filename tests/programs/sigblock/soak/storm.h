@@ -20,8 +20,9 @@ struct receiver {
     // Handler runs, by number.
     volatile uint64_t queued[QUEUED], queued_any[QUEUED_ANY], plain[PLAIN], plain_any[PLAIN_ANY];
     volatile uint64_t own_sections; // opened by handlers
-    // What must stay 0: runs inside a section by the program's count, by the word's, by the two counters; out of sequence.
-    volatile uint64_t inside, raised, torn, disordered;
+    // What must stay 0: runs inside a section by the program's count, by the word's, by the two counters; out of sequence,
+    // of numbers sent to the thread and of numbers sent to the process.
+    volatile uint64_t inside, raised, torn, disordered, disordered_any;
     uint64_t last[QUEUED], last_any[QUEUED_ANY];
 } __attribute__((aligned(128)));
 
