@@ -79,7 +79,7 @@ impl fmt::Display for Complaint<'_> {
     }
 }
 
-/// SETPTR, UNBLOCK and the mask of the patch's prctl.
+/// SETPTR, UNBLOCK and MASK of the patch's prctl (sigblock/linux).
 const SET_POINTER: usize = 1;
 const UNBLOCK: usize = 2;
 const SET_MASK: usize = 4;
@@ -115,7 +115,8 @@ pub fn start<'a>(wish: Wish<'a>) -> Option<Complaint<'a>> {
     if backend == Backend::User && signal::is_filtered() {
         direct::note_filter();
     }
-    if backend == Backend::Kernel && hold::current() != hold::HOLDABLE {
+    if backend == Backend::Kernel {
+        // Its own default holds more than we do: SIGABRT and glibc's own signals.
         tell_mask();
     }
     let tell = if matches!(backend, Backend::Kernel | Backend::Sigprocmask) { TELL } else { 0 };
