@@ -1,8 +1,9 @@
 //! Suite `semantics`: what a section does to signals, each case in the user-mode back end, with sigprocmask and, as the source of
-//! what is expected, under ld-linux, where a section is made by hand. Owns the list of programs; `cases` compares. The
-//! programs say themselves which back end they ran in, which is asserted.
+//! what is expected, under ld-linux, where a section is made by hand. Owns the list of programs; `cases` compares, `chained` runs
+//! runtimes with handlers of their own. The programs say themselves which back end they ran in, which is asserted.
 
 mod cases;
+mod chained;
 
 use crate::harness::{Build, Context, Report, Run};
 use anyhow::Result;
@@ -10,8 +11,19 @@ use cases::compare;
 use std::path::PathBuf;
 
 /// The programs, each a table of cases about one subject.
-const PROGRAMS: [&str; 9] =
-    ["matrix.c", "delivery.c", "actions.c", "masks.c", "waiting.c", "processes.c", "fatal.c", "threads.c", "filter.c"];
+const PROGRAMS: [&str; 11] = [
+    "matrix.c",
+    "delivery.c",
+    "actions.c",
+    "masks.c",
+    "waiting.c",
+    "processes.c",
+    "fatal.c",
+    "threads.c",
+    "filter.c",
+    "rules.c",
+    "leaving.cpp",
+];
 
 /// Values of LD_SIGBLOCK_MASK and the numbers that are held then: names, numbers, real-time ones from either end, everything; what
 /// must not be held is not, whatever the list says.
@@ -30,20 +42,19 @@ const MASKS: [(&str, &str); 7] = [
 
 /// Runs the suite.
 pub fn run(context: &Context, report: &mut Report) -> Result<()> {
+    // What some of them open.
+    Build::new("sigblock/semantics/plugin.c").shared().build(context)?;
     for source in PROGRAMS {
         let program = build(context, source)?;
         compare(context, report, subject(source), &program, |run| run);
     }
-    Build::new("sigblock/semantics/plugin.c").shared().build(context)?;
-    let program = build(context, "leaving.cpp")?;
-    compare(context, report, "leaving", &program, |run| run);
     let program = build(context, "hold_mask.c")?;
     compare(context, report, "mask", &program, |run| run);
     for (list, held) in MASKS {
         let configure = |run: Run| run.env("LD_SIGBLOCK_MASK", list).env("EXPECTED_HELD", held);
         compare(context, report, &format!("LD_SIGBLOCK_MASK={list}"), &program, configure);
     }
-    Ok(())
+    chained::run(context, report)
 }
 
 fn build(context: &Context, source: &str) -> Result<PathBuf> {
