@@ -30,5 +30,4 @@ mod vfork;
 pub mod word;
 
 pub use replace::{REPLACED, replacement};
-pub use stash::Stash;
-pub use state::{AREA, ThreadState, clear, current, forget, of, prepare, release, set_area};
+pub use state::{AREA, ThreadState, clear, current, forget, of, prepare, set_area};

@@ -19,7 +19,7 @@ pub struct ThreadState {
     pub(crate) state: AtomicU32,
     /// While the word is marked: the signal mask to go back to at the section's end.
     pub(crate) saved: AtomicU64,
-    /// Signals that wait.
+    /// Signals that wait; null while there are none.
     pub(crate) stash: AtomicPtr<Stash>,
     /// The innermost section that is open around a callback.
     pub(crate) open: AtomicPtr<Open>,
@@ -92,23 +92,20 @@ pub(crate) fn is_there() -> bool {
     DISTANCE.load(Ordering::Relaxed) != 0
 }
 
-/// Makes the state of a thread that does not run yet, with a place for signals that wait (null: there is none, they are
-/// queued again).
+/// Makes the state of a thread that never ran, whatever is in its memory.
 ///
 /// # Safety
-/// The thread's static TLS must be there, and the stash the thread's own until [`release`].
-pub unsafe fn prepare(control: usize, stash: *mut Stash) {
+/// The thread's static TLS must be there.
+pub unsafe fn prepare(control: usize) {
     // SAFETY: the caller's promise.
-    let state = unsafe { of(control) };
-    reset(state);
-    state.stash.store(stash, Ordering::Relaxed);
+    reset(unsafe { of(control) });
 }
 
-/// Makes the state of a thread fresh again whose stack and TLS another one gets. The stash stays; a signal to the process
-/// that the dead thread still held goes to the others.
+/// Makes the state of a thread fresh that has ended: another one may get its stack and TLS, or they are freed. A signal to
+/// the process that the dead thread still held goes to the others.
 ///
 /// # Safety
-/// As [`prepare`]; the thread before must have ended.
+/// The state must be as the thread left it.
 pub unsafe fn clear(control: usize) {
     // SAFETY: the caller's promise.
     let state = unsafe { of(control) };
@@ -116,26 +113,15 @@ pub unsafe fn clear(control: usize) {
     reset(state);
 }
 
-/// Makes the state of a thread fresh that is not in this process, the child of a fork. The stash stays; what waits in it waits
-/// in the parent.
-///
-/// # Safety
-/// As [`prepare`]; the thread must not be here.
-pub unsafe fn forget(control: usize) {
-    // SAFETY: the caller's promise.
-    reset(unsafe { of(control) });
-}
-
-/// Ends the state of a thread that has ended; gives its stash back.
+/// Makes the state of a thread fresh that is not in this process, the child of a fork. What it held is held in the parent.
 ///
 /// # Safety
 /// As [`clear`].
-pub unsafe fn release(control: usize) -> *mut Stash {
+pub unsafe fn forget(control: usize) {
     // SAFETY: the caller's promise.
     let state = unsafe { of(control) };
-    give_back(state);
+    deliver::take_all(state, |_| ());
     reset(state);
-    state.stash.swap(core::ptr::null_mut(), Ordering::Relaxed)
 }
 
 pub(crate) fn give_back(state: &ThreadState) {
@@ -157,6 +143,7 @@ fn reset(state: &ThreadState) {
     state.state.store(0, Ordering::Relaxed);
     state.saved.store(0, Ordering::Relaxed);
     state.open.store(core::ptr::null_mut(), Ordering::Relaxed);
+    state.stash.store(core::ptr::null_mut(), Ordering::Relaxed);
     state.stack.store(0, Ordering::Relaxed);
     state.held.store(0, Ordering::Relaxed);
     state.own.store(0, Ordering::Relaxed);

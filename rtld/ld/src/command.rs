@@ -1,9 +1,9 @@
 //! A direct start: options, the program named on the command line, and the stack as the program is to see it.
 
 use crate::constants::{FAILURE, NO_INTERPRETER};
+use crate::diagnostics;
 use crate::environment::Variables;
 use crate::failure::cannot_start;
-use crate::diagnostics;
 use crate::help;
 use crate::options::{self, Mode, Options, Stop};
 use crate::program;

@@ -101,7 +101,7 @@ fn start_bare(program: &[u8], wish: Wish<'_>) {
     }
     sigblock::set_area(sigblock::AREA.0);
     // SAFETY: the state lies right below the block.
-    unsafe { sigblock::prepare(control, core::ptr::null_mut()) };
+    unsafe { sigblock::prepare(control) };
     if let Some(complaint) = backend::start(wish) {
         complain(program, &complaint);
     }

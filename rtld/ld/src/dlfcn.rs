@@ -47,9 +47,7 @@ pub extern "C" fn open(file: *const c_char, mode: c_int, caller: usize) -> *mut 
 /// `dlmopen`: only the base name space, for now.
 pub extern "C" fn open_in_namespace(namespace: isize, file: *const c_char, mode: c_int) -> *mut Handle {
     if namespace != BASE_NAMESPACE {
-        last_error::set(
-            format_args!("dlmopen: name spaces other than LM_ID_BASE are not supported by ld-elf.so.1"),
-        );
+        last_error::set(format_args!("dlmopen: name spaces other than LM_ID_BASE are not supported by ld-elf.so.1"));
         return core::ptr::null_mut();
     }
     open(file, mode, 0)

@@ -132,13 +132,7 @@ extern "C" fn allocate_tls(control: usize) -> usize {
     let made = control == 0;
     let Some(control) = (if made { thread_local::allocate_block(world) } else { Some(control) }) else { return 0 };
     // SAFETY: glibc calls this for a thread that does not run yet, with memory of the size that we told it.
-    if unsafe { threads::prepare(control) }.is_none() {
-        if made {
-            // SAFETY: made above, and given to nobody.
-            unsafe { thread_local::free_block_of(world, control) };
-        }
-        return 0;
-    }
+    unsafe { sigblock::prepare(control) };
     // Before the snapshot is looked at: who publishes a static module later fills its block in every thread of the list.
     let listed = world.threads.add(control).ok();
     let ready = listed.and_then(|()| {

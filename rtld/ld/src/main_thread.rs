@@ -8,8 +8,8 @@ use rtld_clib::{ProcessFacts, ThreadFacts};
 use rtld_link::error::{Error, Reason};
 use rtld_link::object::{ObjectIndex, Role};
 use rtld_link::search::Trust;
-use rtld_runtime::{thread_local, threads};
 use rtld_runtime::world::{Snapshot, World};
+use rtld_runtime::{thread_local, threads};
 use rtld_sys::auxv::{
     AT_CLKTCK, AT_HWCAP, AT_HWCAP2, AT_MINSIGSTKSZ, AT_PAGESZ, AT_PLATFORM, AT_RANDOM, AT_SYSINFO_EHDR, AuxVector,
 };
@@ -38,7 +38,7 @@ pub fn make(
         unsafe { rtld_clib::thread::write_head(control, vector(control), random) }.map_err(outside)?;
     }
     // SAFETY: the control block is fresh, and the thread pointer is set before anything else happens.
-    unsafe { threads::prepare_first(world, control) }.ok_or(Reason::OutOfMemory)?;
+    unsafe { threads::prepare_first(world, control) };
     // SAFETY: the control block's first word is its own address.
     unsafe { thread::set_pointer(control) }.map_err(|error| Reason::ThreadPointer(error).of(b""))?;
     if let Some(host) = library {

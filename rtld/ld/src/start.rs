@@ -4,8 +4,8 @@
 
 use crate::command::Command;
 use crate::constants::NAME;
-use crate::environment::{self, Variables};
 use crate::diagnostics;
+use crate::environment::{self, Variables};
 use crate::exports;
 use crate::failure::cannot_start;
 use crate::linking::{Linking, Request};

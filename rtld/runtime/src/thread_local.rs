@@ -200,7 +200,7 @@ pub fn allocate_block(world: &World) -> Option<usize> {
 pub unsafe fn release(world: &World, control: usize, block: bool) {
     world.threads.remove(control);
     // SAFETY: the caller's promise.
-    unsafe { threads::end(control) };
+    unsafe { sigblock::clear(control) };
     // SAFETY: the caller's promise.
     if let Some(vector) = unsafe { vector_of(control) } {
         (1..=vector.capacity()).for_each(|module| free_block(vector, module));
@@ -217,7 +217,7 @@ pub unsafe fn release(world: &World, control: usize, block: bool) {
 ///
 /// # Safety
 /// Nobody uses the control block any more.
-pub unsafe fn free_block_of(world: &World, control: usize) {
+unsafe fn free_block_of(world: &World, control: usize) {
     if let Some(layout) = block_layout(world) {
         let start = control.wrapping_sub(world.process.static_tls_size);
         let memory = core::ptr::with_exposed_provenance_mut::<u8>(start);

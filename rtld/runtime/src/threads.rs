@@ -5,13 +5,12 @@
 
 use crate::lock::Lock;
 use crate::world::{Handle, Snapshot, World};
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use rtld_link::fallible::{OutOfMemory, try_box, try_push};
+use rtld_link::fallible::{OutOfMemory, try_push};
 use rtld_sys::thread;
-use sigblock::{Stash, callback, section, word};
+use sigblock::{callback, section, word};
 
 /// Size and alignment of the loader's own area in each thread.
 pub const OWN: (usize, usize) = sigblock::AREA;
@@ -84,40 +83,15 @@ impl Threads {
     }
 }
 
-/// Gives a thread that does not run yet its state, with a place for signals that wait. None without memory.
+/// Gives the main thread its state; from here on sections are there, and heap and locks use them.
 ///
 /// # Safety
-/// `control` must be a control block above static TLS of this world.
-pub unsafe fn prepare(control: usize) -> Option<()> {
-    let stash = Box::into_raw(try_box(Stash::new()).ok()?);
-    // SAFETY: the caller's promise; the stash is fresh.
-    unsafe { sigblock::prepare(control, stash) };
-    Some(())
-}
-
-/// The same for the main thread; from here on sections are there, and heap and locks use them.
-///
-/// # Safety
-/// As [`prepare`], and the thread pointer must be set to `control` before anything else is done.
-pub unsafe fn prepare_first(world: &World, control: usize) -> Option<()> {
-    let stash = Box::into_raw(try_box(Stash::new()).ok()?);
+/// `control` must be a control block above static TLS of this world, and the thread pointer must be set to it before anything
+/// else is done.
+pub unsafe fn prepare_first(world: &World, control: usize) {
     sigblock::set_area(world.process.own_area);
-    // SAFETY: the caller's promise; the stash is fresh.
-    unsafe { sigblock::prepare(control, stash) };
-    Some(())
-}
-
-/// Ends the state of a thread that has ended.
-///
-/// # Safety
-/// `control` must be the control block of a thread that was prepared and does not run.
-pub(crate) unsafe fn end(control: usize) {
     // SAFETY: the caller's promise.
-    let stash = unsafe { sigblock::release(control) };
-    if !stash.is_null() {
-        // SAFETY: made by a box in `prepare`, and the state has given it up.
-        drop(unsafe { Box::from_raw(stash) });
-    }
+    unsafe { sigblock::prepare(control) };
 }
 
 /// A word of ours in the state of the thread with this control block.

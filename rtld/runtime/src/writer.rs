@@ -255,11 +255,7 @@ pub(crate) struct WriterLock {
 
 impl WriterLock {
     pub(crate) fn new(state: State) -> WriterLock {
-        WriterLock {
-            lock: Lock::new(),
-            sentinel: AtomicPtr::new(core::ptr::null_mut()),
-            state: UnsafeCell::new(state),
-        }
+        WriterLock { lock: Lock::new(), sentinel: AtomicPtr::new(core::ptr::null_mut()), state: UnsafeCell::new(state) }
     }
 
     fn sentinel(&self) -> Option<&AtomicU32> {

@@ -1,6 +1,6 @@
 //! What the cases stand on: a thread's state in this program, the replaced functions by name, children with a time limit.
 
-use sigblock::{Stash, ThreadState, backend};
+use sigblock::{ThreadState, backend};
 use std::cell::UnsafeCell;
 use std::ffi::{CString, c_int, c_void};
 use std::mem::MaybeUninit;
@@ -31,9 +31,6 @@ pub fn prepare_thread() {
         let distance = pointer() - place.0.get().addr();
         sigblock::set_area(distance);
     });
-    let stash = Box::into_raw(Box::new(Stash::new()));
-    // SAFETY: the state is this thread's; it is in no section.
-    unsafe { sigblock::prepare(pointer(), stash) };
 }
 
 /// Chooses a back end in a fresh process.
