@@ -68,7 +68,7 @@ pub const VARIABLES: &[Variable] = &[
     },
     Variable {
         name: "SIGBLOCK",
-        meaning: "auto, kernel, user, sigprocmask or off: what holds signals",
+        meaning: "holds signals: auto, kernel, user, sigprocmask or off",
         take: |variables, value| variables.sigblock = Some(value),
     },
     Variable {
