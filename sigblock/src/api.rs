@@ -1,13 +1,18 @@
 //! What programs may call by name (include/sigblock.h): sections of their own, on the calling thread's word.
+//!
+//! The feature `exports` gives the functions their names: the loader has it. libsigblock, whose names may lead to a loader's
+//! functions, has names of its own.
 
 use crate::backend::{self, Backend};
-use crate::{hold, section, state, thread_end};
+use crate::state::REGISTERED;
+use crate::{hold, outside, section, state, thread_end};
 use core::ffi::{c_char, c_int};
 use core::sync::atomic::Ordering;
+use linux_raw_sys::errno::ENOMEM;
 use rtld_sys::signal::Mask;
 
 /// Enters a section; sections nest.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "exports", unsafe(no_mangle))]
 pub extern "C" fn sigblock_enter() {
     let state = state::current();
     section::enter(state);
@@ -19,7 +24,7 @@ pub extern "C" fn sigblock_enter() {
 }
 
 /// Leaves a section. At the end of the outermost one what was held is delivered before this returns.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "exports", unsafe(no_mangle))]
 pub extern "C" fn sigblock_leave() {
     let state = state::current();
     // One too many, or the section was ended by an exec that failed: there is nothing to leave.
@@ -28,14 +33,40 @@ pub extern "C" fn sigblock_leave() {
     section::leave(state);
 }
 
+/// Tells the back end of the calling thread's word before the thread's first section, which else does so: for threads that
+/// write the word by themselves. 0, or -1 and errno where the kernel has no room for it.
+#[cfg_attr(feature = "exports", unsafe(no_mangle))]
+pub extern "C" fn sigblock_register() -> c_int {
+    let state = state::current();
+    if backend::current() != Backend::Kernel || state.state.load(Ordering::Relaxed) & REGISTERED != 0 {
+        return 0;
+    }
+    if backend::register(state) { 0 } else { outside::set_error(ENOMEM as c_int) }
+}
+
+/// The calling thread ends, outside sections: the back end forgets its word. Signals to the process that it still holds go to the
+/// other threads. 0, or -1 and errno EBUSY inside a section that the kernel knows.
+#[cfg_attr(feature = "exports", unsafe(no_mangle))]
+pub extern "C" fn sigblock_release() -> c_int {
+    let state = state::current();
+    if state.state.load(Ordering::Relaxed) & REGISTERED == 0 {
+        state::give_back(state);
+        return 0;
+    }
+    match backend::unregister(state) {
+        Ok(()) => 0,
+        Err(error) => outside::set_error(c_int::from(error.0)),
+    }
+}
+
 /// The calling thread's word.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "exports", unsafe(no_mangle))]
 pub extern "C" fn sigblock_word() -> *const u32 {
     state::current().word.as_ptr()
 }
 
 /// The name of the back end.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "exports", unsafe(no_mangle))]
 pub extern "C" fn sigblock_backend() -> *const c_char {
     let name = match backend::current() {
         Backend::Kernel => c"kernel",
@@ -51,7 +82,7 @@ pub extern "C" fn sigblock_backend() -> *const c_char {
 ///
 /// # Safety
 /// Each pointer must be null or point to a sigset_t.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "exports", unsafe(no_mangle))]
 pub unsafe extern "C" fn sigblock_mask(fresh: *const Mask, old: *mut Mask) -> c_int {
     let before = if fresh.is_null() {
         hold::current()
@@ -83,7 +114,7 @@ pub struct SectionCounts {
 ///
 /// # Safety
 /// `counts` must point to a struct sigblock_counts.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "exports", unsafe(no_mangle))]
 pub unsafe extern "C" fn sigblock_counts(counts: *mut SectionCounts) {
     let now = backend::counts();
     // SAFETY: the caller's promise.

@@ -79,9 +79,10 @@ impl fmt::Display for Complaint<'_> {
     }
 }
 
-/// SETPTR, UNBLOCK and MASK of the patch's prctl (sigblock/linux).
+/// SETPTR, UNBLOCK, UNSETPTR and MASK of the patch's prctl (sigblock/linux).
 const SET_POINTER: usize = 1;
 const UNBLOCK: usize = 2;
+const UNSET_POINTER: usize = 3;
 const SET_MASK: usize = 4;
 
 /// Chooses the back end. The main thread's state must be there; gives what could not be had.
@@ -182,6 +183,14 @@ pub(crate) fn register(state: &ThreadState) -> bool {
         state.state.fetch_or(REGISTERED, Ordering::Relaxed);
     }
     done
+}
+
+/// Has the kernel forget the calling thread's word.
+pub(crate) fn unregister(state: &ThreadState) -> Result<(), rtld_sys::Errno> {
+    // SAFETY: no memory but the registered word is touched.
+    unsafe { signal::fast_block(UNSET_POINTER, 0) }?;
+    state.state.fetch_and(!REGISTERED, Ordering::Relaxed);
+    Ok(())
 }
 
 /// Tells the kernel that the section in which a signal came has ended. What it answers does not matter: it may have done

@@ -3,7 +3,7 @@
 //!
 //! Each is a stub that keeps all argument registers and goes on to the C library's own function, which we know how to find.
 
-use crate::state::{self, ThreadState};
+use crate::state::{self, IN_VFORK, ThreadState};
 use crate::{callback, deliver, direct, fork, jump, mask, section};
 use core::arch::global_asm;
 use core::ffi::c_int;
@@ -169,7 +169,9 @@ extern "C" fn before(index: usize, arguments: &mut Arguments) -> usize {
         }
         Kind::Waits => {
             callback::suspend(state);
-            deliver::requeue(state);
+            if state.state.load(Ordering::Relaxed) & IN_VFORK == 0 {
+                deliver::requeue(state);
+            }
         }
         Kind::Jump => jump::to_buffer(state, arguments.first),
         Kind::Context => jump::to_context(state, arguments.first),
@@ -190,8 +192,11 @@ extern "C" fn before(index: usize, arguments: &mut Arguments) -> usize {
     address
 }
 
-/// Ends the program's own sections, however many.
+/// Ends the program's own sections, however many. Those that a vfork child is in are its parent's.
 fn leave_all(state: &ThreadState) {
+    if state.state.load(Ordering::Relaxed) & IN_VFORK != 0 {
+        return;
+    }
     for _ in 0..state.own.swap(0, Ordering::Relaxed) {
         section::leave(state);
     }

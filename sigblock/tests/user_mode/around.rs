@@ -89,6 +89,24 @@ pub(crate) fn vfork_killed() {
     assert_eq!(runs(), 1);
 }
 
+pub(crate) fn vfork_executes() {
+    start("user");
+    handle(SIGUSR1, note, 0);
+    sigblock::api::sigblock_enter();
+    send(SIGUSR1);
+    let held = word();
+    let status = with_vfork(|| {
+        let execve: extern "C" fn(*const i8, *const *const i8, *const *const i8) -> c_int = replaced("execve");
+        let (program, end) = (c"/bin/true".as_ptr(), std::ptr::null());
+        execve(program, [program, end].as_ptr(), [end].as_ptr());
+        // SAFETY: ends the child without a trace in its parent.
+        unsafe { libc::_exit(1) }
+    });
+    assert_eq!((status, runs(), word()), (0, 0, held), "what waits in the parent is the parent's");
+    sigblock::api::sigblock_leave();
+    assert_eq!((runs(), word(), kernel_mask()), (1, 0, 0));
+}
+
 pub(crate) fn hold_set() {
     start("user");
     handle(SIGUSR1, note, 0);

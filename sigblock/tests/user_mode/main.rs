@@ -29,6 +29,7 @@ const ALL: &[(&str, fn())] = &[
     ("filter_that_kills", around::filter),
     ("vfork_child_changes_nothing", around::vfork),
     ("vfork_child_killed_inside", around::vfork_killed),
+    ("vfork_child_executes_in_a_section", around::vfork_executes),
     ("hold_set_is_configured", around::hold_set),
     ("dead_thread_gives_back", around::dead_thread),
     ("threads_under_fire", around::storm),
