@@ -1,5 +1,6 @@
-//! Suite `brackets`: every entry into the loader is a section, what a section costs in system calls in each back end, and how a
-//! back end is chosen and named. Owns the fixtures' builds; `cost` counts calls, `entries` looks at each entry, `choice` at the settings.
+//! Suite `brackets`: every entry into the loader is a section, what a section costs in system calls in each back end,
+//! and how a back end is chosen and named. Owns the fixtures' builds; `cost` counts calls, `entries` looks at each
+//! entry, `choice` at the settings.
 
 mod choice;
 mod cost;

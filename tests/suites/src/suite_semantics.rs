@@ -1,6 +1,7 @@
-//! Suite `semantics`: what a section does to signals, each case in the user-mode back end, with sigprocmask and, as the source of
-//! what is expected, under ld-linux, where a section is made by hand. Owns the list of programs; `cases` compares, `chained` runs
-//! runtimes with handlers of their own. The programs say themselves which back end they ran in, which is asserted.
+//! Suite `semantics`: what a section does to signals, each case in the user-mode back end, with sigprocmask and, as
+//! the source of what is expected, under ld-linux, where a section is made by hand. Owns the list of programs;
+//! `cases` compares, `chained` runs runtimes with handlers of their own. The programs say themselves which back end
+//! they ran in, which is asserted.
 
 mod cases;
 mod chained;
@@ -25,8 +26,8 @@ const PROGRAMS: [&str; 11] = [
     "leaving.cpp",
 ];
 
-/// Values of LD_SIGBLOCK_MASK and the numbers that are held then: names, numbers, real-time ones from either end, everything; what
-/// must not be held is not, whatever the list says.
+/// Values of LD_SIGBLOCK_MASK and the numbers that are held then: names, numbers, real-time ones from either end,
+/// everything; what must not be held is not, whatever the list says.
 const MASKS: [(&str, &str); 7] = [
     ("USR1", "{ 10 }"),
     ("USR1,13,TERM", "{ 10 13 15 }"),

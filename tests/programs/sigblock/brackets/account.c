@@ -1,5 +1,5 @@
-// account THREADS SECTIONS HELD: so many threads open so many sections each, one in the other, and the main thread holds so many signals.
-// What the loader says of it at exit is compared with that.
+// account THREADS SECTIONS HELD: so many threads open so many sections each, one in the other, and the main thread
+// holds so many signals. What the loader says of it at exit is compared with that.
 #define _GNU_SOURCE
 #include "../semantics/section.h"
 #include <stdio.h>

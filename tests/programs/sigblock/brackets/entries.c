@@ -1,5 +1,5 @@
-// entries [BINDINGS [VISITS]]: calls that many functions of a library for the first time each, and visits the objects that many times.
-// Sets no handler and touches no mask. Prints what the calls gave and how many callbacks there were.
+// entries [BINDINGS [VISITS]]: calls that many functions of a library for the first time each, and visits the objects
+// that many times. Sets no handler and touches no mask. Prints what the calls gave and how many callbacks there were.
 #define _GNU_SOURCE
 #include <link.h>
 #include <stdio.h>

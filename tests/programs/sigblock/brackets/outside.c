@@ -1,4 +1,5 @@
-// Where the program's own code runs outside of the loader's sections and where inside: how many are open there. Prints a line for each.
+// Where the program's own code runs outside of the loader's sections and where inside: how many are open there.
+// Prints a line for each.
 #define _GNU_SOURCE
 #include "../semantics/section.h"
 #include <dlfcn.h>

@@ -1,4 +1,5 @@
-// Java's handlers: null pointers and deep recursions that are found by faults, safepoints, a signal of its own and one that is raised.
+// Java's handlers: null pointers and deep recursions that are found by faults, safepoints, a signal of its own and
+// one that is raised.
 public class Chained {
     private int value = 5;
     private static int deep(int depth) {

@@ -1,5 +1,5 @@
-// A table of cases, each run in a child of its own, so that one crash costs one case. Prints for each
-// `name TAB what was seen TAB what is expected`, and at the end `end TAB number of cases`; the suite compares. Owns the children:
+// A table of cases, each run in a child of its own, so that one crash costs one case. Prints for each `name TAB what
+// was seen TAB what is expected`, and at the end `end TAB number of cases`; the suite compares. Owns the children:
 // one that lasts longer than 20 s is killed with everything in its process group and counts as hanging.
 #ifndef CASES_H
 #define CASES_H
@@ -16,8 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-// What is expected under ld-linux; "=" means whatever ld-linux gives in the same run. Where a back end is known to differ, what it
-// gives instead.
+// What is expected under ld-linux; "=" means whatever ld-linux gives in the same run. Where a back end is known to
+// differ, what it gives instead.
 struct test_case {
     const char *name;
     void (*run)(void);

@@ -1,5 +1,6 @@
-// Built with a sanitizer, whose runtime stands between the program and the C library: a handler of the program's is held, chained to one
-// that was there before, and a fault is reported as ever. With the argument `fault` it ends in one.
+// Built with a sanitizer, whose runtime stands between the program and the C library: a handler of the program's is
+// held, chained to one that was there before, and a fault is reported as ever. With the argument `fault` it ends in
+// one.
 #define _GNU_SOURCE
 #include "section.h"
 #include <stdio.h>

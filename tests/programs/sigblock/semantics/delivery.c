@@ -1,5 +1,5 @@
-// How a held signal is delivered at its section's end: what the handler is told, order and number, its stack, its mask, and the
-// flags of its action. Each is compared with what ld-linux does for a signal held by sigprocmask.
+// How a held signal is delivered at its section's end: what the handler is told, order and number, its stack, its
+// mask, and the flags of its action. Each is compared with what ld-linux does for a signal held by sigprocmask.
 #define _GNU_SOURCE
 #include "asleep.h"
 #include <sys/resource.h>
@@ -112,8 +112,8 @@ static void many_in_order(void) {
 static void tell_order(void) {
     for (int i = 0; i < runs; i++) say(" %d/%d", seen[i].number, seen[i].value);
 }
-// Several numbers: frames are built in the order of the numbers, so that handlers run in the order of the frames. With all
-// signals in each mask they run one after another.
+// Several numbers: frames are built in the order of the numbers, so that handlers run in the order of the frames.
+// With all signals in each mask they run one after another.
 static void numbers_in_order(int block) {
     struct sigaction action = {.sa_sigaction = record, .sa_flags = SA_SIGINFO};
     if (block) sigfillset(&action.sa_mask);
@@ -125,7 +125,8 @@ static void numbers_in_order(int block) {
 }
 static void numbers_blocking(void) { numbers_in_order(1); }
 static void numbers_nesting(void) { numbers_in_order(0); }
-// Both sent to the thread; then both to the process: in user mode what is in the slot is sent to the thread again, beside the second.
+// Both sent to the thread; then both to the process: in user mode what is in the slot is sent to the thread again,
+// beside the second.
 static void standard_merge_by(void (*send)(void)) {
     on(SIGUSR1, 0);
     on(SIGUSR2, 0);
@@ -297,7 +298,8 @@ static void no_defer_recursion(void) {
     leave();
 }
 
-// A read outside of a section, interrupted by a process that waits until it sleeps. The byte is written once the handler has run.
+// A read outside of a section, interrupted by a process that waits until it sleeps. The byte is written once the
+// handler has run.
 static int handler_ran[2];
 static void acknowledge(int number) {
     runs++;
@@ -361,17 +363,22 @@ static const struct test_case cases[] = {
     {"siginfo of a timer, real-time", information_of_timer_real_time, SAME("-2"), 0, 0},
     {"siginfo of a descriptor's signal", information_of_descriptor, SAME("1"), 0, 0},
     {"25 real-time signals", many_in_order, "inside 0, runs 25, out of order 0", 0, 0},
-    // In user mode the first to come is the first to run: its handler is called at the section's end, before the kernel is asked.
+    // In user mode the first to come is the first to run: its handler is called at the section's end, before the
+    // kernel is asked.
     {"three numbers, one handler after another", numbers_blocking, " 39/2 39/5 39/8 40/1 40/4 40/7 41/0 41/3 41/6",
      " 41/0 39/2 39/5 39/8 40/1 40/4 40/7 41/3 41/6", 0},
     {"three numbers, handlers nested", numbers_nesting, " 41/0 41/3 41/6 40/1 40/4 40/7 39/2 39/5 39/8",
      " 40/1 40/4 40/7 39/2 39/5 39/8 41/0 41/3 41/6", 0},
     {"standard signals merge", standard_merge, "USR1 1, all 2", 0, 0},
-    {"standard signals of the process merge, in user mode not with the first", standard_merge_process, "USR1 1, all 2", "USR1 2, all 3", 0},
+    {"standard signals of the process merge, in user mode not with the first", standard_merge_process,
+     "USR1 1, all 2", "USR1 2, all 3", 0},
     {"every number that may be held", every_number, "numbers 53, held 53, runs 53", 0, 0},
     {"nesting", nesting, "3:0 2:0 1:0 0:1", 0, 0},
-    {"a handler opens sections", handler_opens, "(10 depth 0 inside(12 depth 0)) end (10 depth 0 inside(12 depth 0)) depth 0", 0, 0},
-    {"SA_ONSTACK", alternate_stack, "signal 10 on the other stack 1, flags 1; signal 10 on the other stack 1, flags 1; signal 12 on the other stack 0, flags 0; ", 0, 0},
+    {"a handler opens sections", handler_opens,
+     "(10 depth 0 inside(12 depth 0)) end (10 depth 0 inside(12 depth 0)) depth 0", 0, 0},
+    {"SA_ONSTACK", alternate_stack,
+     "signal 10 on the other stack 1, flags 1; signal 10 on the other stack 1, flags 1; signal 12 on the other stack 0, flags 0; ",
+     0, 0},
     {"SA_RESETHAND, outside", reset_hand_outside, "=", 0, 0},
     {"SA_RESETHAND, held", reset_hand_inside, "=", 0, 0},
     {"SA_RESETHAND and SA_NODEFER, held", reset_hand_no_defer, "=", 0, 0},

@@ -1,4 +1,5 @@
-// Signals that end a process, or would: abort, faults and exits inside of sections and callbacks. SIGABRT and the faults are never held.
+// Signals that end a process, or would: abort, faults and exits inside of sections and callbacks. SIGABRT and the
+// faults are never held.
 #define _GNU_SOURCE
 #include "cases.h"
 #include <setjmp.h>
@@ -172,7 +173,9 @@ static const struct test_case cases[] = {
     {"abort left by siglongjmp", abort_left, "depth 0, runs 1", 0, 0},
     {"abort, SIGABRT ignored", abort_ignored, " signal 6", 0, 0},
     {"SIGABRT raised in a callback", raise_abort, "handler of 6; returned, end", 0, 0},
-    {"faults inside", faults, "11 code 1 at stage 1 blocked 1; 7 code 2 at stage 1 blocked 1; 4 code 2 at stage 1 blocked 1; 8 code 1 at stage 1 blocked 1; 5 code 128 at stage 1 blocked 1; depth 0", 0, 0},
+    {"faults inside", faults,
+     "11 code 1 at stage 1 blocked 1; 7 code 2 at stage 1 blocked 1; 4 code 2 at stage 1 blocked 1; 8 code 1 at stage 1 blocked 1; 5 code 128 at stage 1 blocked 1; depth 0",
+     0, 0},
     {"a fault while one is held", faults_while_held, "11 code 1 at stage 1 blocked 1; runs 1, runs 2 at stage 2", 0, 0},
     {"a fault without handler while one is held", fault_kills, " signal 11", 0, 0},
     {"a fault without handler in a callback", fault_kills_in_callback, " signal 11", 0, 0},

@@ -1,6 +1,6 @@
-// Sections under a seccomp filter that kills: it allows what OpenSSH's sandbox allows (sandbox-seccomp-filter.c of 9.x, x86-64) and
-// rt_sigreturn, by which every handler returns. A section's end may make no call that a plain program would not make. A timer of
-// 1 kHz, started before, interrupts inside and outside.
+// Sections under a seccomp filter that kills: it allows what OpenSSH's sandbox allows (sandbox-seccomp-filter.c of
+// 9.x, x86-64) and rt_sigreturn, by which every handler returns. A section's end may make no call that a plain
+// program would not make. A timer of 1 kHz, started before, interrupts inside and outside.
 #define _GNU_SOURCE
 #include "cases.h"
 #include <linux/audit.h>

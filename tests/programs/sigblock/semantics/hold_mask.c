@@ -1,5 +1,5 @@
-// Which signals a section holds, as set by LD_SIGBLOCK_MASK and by sigblock_mask(). Each case tells the numbers whose handlers do not run
-// inside. ld-linux has neither: there the sections made by hand hold the default.
+// Which signals a section holds, as set by LD_SIGBLOCK_MASK and by sigblock_mask(). Each case tells the numbers whose
+// handlers do not run inside. ld-linux has neither: there the sections made by hand hold the default.
 #define _GNU_SOURCE
 #include "cases.h"
 

@@ -1,7 +1,7 @@
-// Callbacks of dl_iterate_phdr that do not return: left by jumps, exceptions, the end of their thread, another context. Each
-// is left in the visit to a plug-in while a signal waits. Afterwards nothing of the section is left: its signals come, another thread can
-// visit, the plug-in can be closed. Under ld-linux only an exception and the end of the thread leave its lock free: what hangs
-// there is not asked of it.
+// Callbacks of dl_iterate_phdr that do not return: left by jumps, exceptions, the end of their thread, another
+// context. Each is left in the visit to a plug-in while a signal waits. Afterwards nothing of the section is left:
+// its signals come, another thread can visit, the plug-in can be closed. Under ld-linux only an exception and the end
+// of the thread leave its lock free: what hangs there is not asked of it.
 #include "cases.h"
 #include <dlfcn.h>
 #include <setjmp.h>
@@ -297,14 +297,18 @@ static const struct test_case cases[] = {
     {"setcontext", setcontext_out, NOT_ASKED, GONE, GONE},
     {"exception", exception_out, "5 " GONE "5 " GONE "5 " GONE, 0, 0},
     {"exception out of two visits", exception_out_of_two, "5 " GONE, 0, 0},
-    {"exception out of the inner of two visits", exception_into_outer, "5 depth 0 held 1, " GONE, "5 depth 1 held 0, " GONE, "5 depth 1 held 0, " GONE},
-    {"exception and jumps that stay in the callback", inside_a_callback, "5 depth 0 runs 1, " GONE, "5 depth 1 runs 0, " GONE, "5 depth 1 runs 0, " GONE},
-    {"longjmp out of the inner of two visits", longjmp_into_outer, "depth 0 held 1, " NOT_ASKED, "depth 1 held 0, " GONE, "depth 1 held 0, " GONE},
+    {"exception out of the inner of two visits", exception_into_outer,
+     "5 depth 0 held 1, " GONE, "5 depth 1 held 0, " GONE, "5 depth 1 held 0, " GONE},
+    {"exception and jumps that stay in the callback", inside_a_callback,
+     "5 depth 0 runs 1, " GONE, "5 depth 1 runs 0, " GONE, "5 depth 1 runs 0, " GONE},
+    {"longjmp out of the inner of two visits", longjmp_into_outer,
+     "depth 0 held 1, " NOT_ASKED, "depth 1 held 0, " GONE, "depth 1 held 0, " GONE},
     {"pthread_exit", pthread_exit_out, "5 cleaned 1 " GONE "5 cleaned 2 " GONE, 0, 0},
     {"cancellation", cancel_out, "-1 cleaned 1 " GONE "-1 cleaned 2 " GONE, 0, 0},
     {"asynchronous cancellation", asynchronous_cancel_out, "-1 cleaned 1 " GONE "-1 cleaned 2 " GONE, 0, 0},
     {"cancellation of a sleeping callback", sleeping_cancel_out, "-1 cleaned 1 " GONE "-1 cleaned 2 " GONE, 0, 0},
-    {"swapcontext and back", swapcontext_and_back, "left: depth 0 held 1 plain 1, own visit 1, continued depth 0, status 7, " GONE, 0, 0},
+    {"swapcontext and back", swapcontext_and_back,
+     "left: depth 0 held 1 plain 1, own visit 1, continued depth 0, status 7, " GONE, 0, 0},
     {"siglongjmp out of a fault's handler", fault_out, NOT_ASKED, GONE GONE GONE, GONE GONE GONE},
     {"siglongjmp out of a held handler", held_handler_out, "=", 0, 0},
 };

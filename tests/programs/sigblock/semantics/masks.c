@@ -1,6 +1,6 @@
-// The program's signal mask and a section. What the program reads and changes inside of a section is its own mask, whatever the section does
-// with the kernel's. Under ld-linux the section is made by the same mask, so that there what a program changes inside is undone: those
-// expectations are written down.
+// The program's signal mask and a section. What the program reads and changes inside of a section is its own mask,
+// whatever the section does with the kernel's. Under ld-linux the section is made by the same mask, so that there
+// what a program changes inside is undone: those expectations are written down.
 #define _GNU_SOURCE
 #include "cases.h"
 #include <sys/syscall.h>
@@ -235,13 +235,23 @@ static void changed_in_handler(void) {
 static const struct test_case cases[] = {
     {"blocking inside lasts", block_plain, "=", BLOCKED "0 { 12 } runs 1", BLOCKED "0 { 12 } runs 1"},
     {"blocking inside lasts, one held", block_held, "=", BLOCKED "1 { 12 } runs 2", BLOCKED "1 { 12 } runs 2"},
-    {"blocking inside lasts, pthread_sigmask", block_thread_plain, "=", BLOCKED "0 { 12 } runs 1", BLOCKED "0 { 12 } runs 1"},
-    {"blocking inside lasts, pthread_sigmask, one held", block_thread_held, "=", BLOCKED "1 { 12 } runs 2", BLOCKED "1 { 12 } runs 2"},
-    {"the held one blocked inside waits beyond the end", blocks_held_one, "=", "runs 0 pending 1, unblocked: runs 1 code -1 value 41", "runs 0 pending 1, unblocked: runs 1 code -1 value 41"},
-    {"five held ones blocked inside keep their order", blocks_many, "=", "runs 0, 0 1 2 3 4 5 6 7", "runs 0, 0 1 2 3 4 5 6 7"},
+    {"blocking inside lasts, pthread_sigmask", block_thread_plain,
+     "=", BLOCKED "0 { 12 } runs 1", BLOCKED "0 { 12 } runs 1"},
+    {"blocking inside lasts, pthread_sigmask, one held", block_thread_held,
+     "=", BLOCKED "1 { 12 } runs 2", BLOCKED "1 { 12 } runs 2"},
+    {"the held one blocked inside waits beyond the end", blocks_held_one,
+     "=",
+     "runs 0 pending 1, unblocked: runs 1 code -1 value 41",
+     "runs 0 pending 1, unblocked: runs 1 code -1 value 41"},
+    {"five held ones blocked inside keep their order", blocks_many,
+     "=", "runs 0, 0 1 2 3 4 5 6 7", "runs 0, 0 1 2 3 4 5 6 7"},
     {"unblocking inside lets nothing run inside", unblocks, "=", "inside 0 0, after 2 { }", "inside 0 0, after 2 { }"},
-    {"SIG_SETMASK inside", everything, "=", "all blocked 1, runs 1, inside 1, after 2, bad -1 22 22 0", "all blocked 1, runs 1, inside 1, after 2, bad -1 22 22 0"},
-    {"sighold and sigrelse inside", system_v, "=", "0 inside 0 after 1 { 12 } 0 inside 1 after 2 { }", "0 inside 0 after 1 { 12 } 0 inside 1 after 2 { }"},
+    {"SIG_SETMASK inside", everything,
+     "=",
+     "all blocked 1, runs 1, inside 1, after 2, bad -1 22 22 0",
+     "all blocked 1, runs 1, inside 1, after 2, bad -1 22 22 0"},
+    {"sighold and sigrelse inside", system_v,
+     "=", "0 inside 0 after 1 { 12 } 0 inside 1 after 2 { }", "0 inside 0 after 1 { 12 } 0 inside 1 after 2 { }"},
     {"sigblock, siggetmask, sigsetmask of BSD", berkeley, "=", "0 800 runs 1, 800 { }", "0 800 runs 1, 800 { }"},
     {"sigset(SIG_HOLD) inside", set_inside, "=", " { 12 } runs 1", " { 12 } runs 1"},
     {"blocked before the section", blocked_before, "runs 1 of 12, pending 1 { 10 } then 2", 0, 0},

@@ -1,5 +1,6 @@
-// The rows of the table of semantics: what happens inside a section, a case or several for each row. Where the user-mode back end
-// cannot do what sigprocmask does, what it does is written beside it: these differences are known and must stay what they are.
+// The rows of the table of semantics: what happens inside a section, a case or several for each row. Where the
+// user-mode back end cannot do what sigprocmask does, what it does is written beside it: these differences are known
+// and must stay what they are.
 #define _GNU_SOURCE
 #include "asleep.h"
 #include <sys/mman.h>
@@ -160,7 +161,8 @@ static void group_directed_second(void) {
     leave();
 }
 
-// The main thread reads from a pipe inside a section; a helper signals it when it sleeps, and writes when that cannot matter any more.
+// The main thread reads from a pipe inside a section; a helper signals it when it sleeps, and writes when that cannot
+// matter any more.
 static int reading[2];
 static pthread_t main_thread;
 static unsigned *main_word;
@@ -173,7 +175,8 @@ static void *interrupt_reader(void *unused) {
         while (signals_wanted < number) sleep_milliseconds(1);
         until_asleep(getpid(), SYS_read, reading[0]);
         pthread_kill(main_thread, number == 1 ? SIGUSR1 : SIGUSR2);
-        // In user mode the call's fate is decided once the signal is in the slot; elsewhere it was when the signal was sent.
+        // In user mode the call's fate is decided once the signal is in the slot; elsewhere it was when the signal
+        // was sent.
         while (number == 1 && is_user() && !(*(volatile unsigned *)main_word & 1)) sleep_milliseconds(1);
         // A call that was interrupted needs no byte, and the next would find it.
         if (number == 1 && is_interrupted) continue;
@@ -430,17 +433,26 @@ static void stop_of_tracer(void) {
 }
 
 static const struct test_case cases[] = {
-    {"per section, no signal", per_section, "100 sections: 200 rt_sigprocmask, 0 others", "100 sections: 0 rt_sigprocmask, 0 others", 0},
+    {"per section, no signal", per_section,
+     "100 sections: 200 rt_sigprocmask, 0 others", "100 sections: 0 rt_sigprocmask, 0 others", 0},
     {"asynchronous, handler: held", asynchronous_standard, "inside 0, after 1 at stage 2", 0, 0},
     {"asynchronous, handler, real-time: held", asynchronous_real_time, "inside 0, after 1 at stage 2", 0, 0},
-    {"default action terminates: held, in user mode inside", default_terminates, "still inside, signal 15", " signal 15", 0},
-    {"default action stops: held, in user mode inside", default_stops, "stopped 20 at stage 2, SIGCONT: exit 41", "stopped 20 at stage 1, SIGCONT: exit 41", 0},
+    {"default action terminates: held, in user mode inside", default_terminates,
+     "still inside, signal 15", " signal 15", 0},
+    {"default action stops: held, in user mode inside", default_stops,
+     "stopped 20 at stage 2, SIGCONT: exit 41", "stopped 20 at stage 1, SIGCONT: exit 41", 0},
     {"SIGKILL acts", kill_acts, " signal 9", 0, 0},
-    {"SIGSTOP acts, SIGCONT continues, its handler is held", stop_acts, "stopped 19 at stage 1, SIGCONT: exit 41", 0, 0},
-    {"synchronous fault: handler runs inside", fault_passes, "handler of 11 at stage 1, address right; 2 runs, the last at stage 1", 0, 0},
-    {"group-directed, other thread free, first", group_directed_first, "inside by the free thread, in the end by the free thread", "inside by nobody, in the end by the section's thread", 0},
+    {"SIGSTOP acts, SIGCONT continues, its handler is held", stop_acts,
+     "stopped 19 at stage 1, SIGCONT: exit 41", 0, 0},
+    {"synchronous fault: handler runs inside", fault_passes,
+     "handler of 11 at stage 1, address right; 2 runs, the last at stage 1", 0, 0},
+    {"group-directed, other thread free, first", group_directed_first,
+     "inside by the free thread, in the end by the free thread",
+     "inside by nobody, in the end by the section's thread",
+     0},
     {"group-directed, other thread free, later", group_directed_second, "the second inside by the free thread", 0, 0},
-    {"sleeping call", sleeping_plain, "first: a byte, later: a byte, runs 0 then 2", "first: Interrupted system call, later: a byte, runs 0 then 2", 0},
+    {"sleeping call", sleeping_plain,
+     "first: a byte, later: a byte, runs 0 then 2", "first: Interrupted system call, later: a byte, runs 0 then 2", 0},
     {"sleeping call, SA_RESTART", sleeping_restart, "first: a byte, later: a byte, runs 0 then 2", 0, 0},
     {"ignored signal: dropped", ignored, "runs 0", 0, 0},
     {"ignored signal, then a handler: dropped in user mode", ignored_then_handled, "runs 1", "runs 0", 0},
@@ -448,19 +460,28 @@ static const struct test_case cases[] = {
     {"held signal, then the default action", handled_then_default, "inside 0, signal 15", 0, 0},
     {"held signal, then another handler", handled_then_another, "the later handler, runs 1", 0, 0},
     {"sigtimedwait of a held one", waited_for, "sigtimedwait has it, handler 0", 0, 0},
-    {"signalfd of a held one: not the first in user mode", from_descriptor, "signalfd has it, handler 0", "signalfd Resource temporarily unavailable, handler 1", 0},
+    {"signalfd of a held one: not the first in user mode", from_descriptor,
+     "signalfd has it, handler 0", "signalfd Resource temporarily unavailable, handler 1", 0},
     {"sigpending shows held", shown_pending, "first 1, later 1, after the end 0 0, runs 2", 0, 0},
     {"fork inherits the section and not what is held", fork_inherits, "child: exit 7, parent: 1", 0, 0},
     // The stand-in's depth is in memory that the child shares; ours is given back.
-    {"vfork inherits the section and gives it back", vfork_inherits, "child 1, parent afterwards 2", "child 1, parent afterwards 1", "child 1, parent afterwards 1"},
-    {"a thread inherits no section; sigprocmask's mask is", thread_inherits, "thread's sections 0, its signal waits", "thread's sections 0, its signal arrives", 0},
+    {"vfork inherits the section and gives it back", vfork_inherits,
+     "child 1, parent afterwards 2", "child 1, parent afterwards 1", "child 1, parent afterwards 1"},
+    {"a thread inherits no section; sigprocmask's mask is", thread_inherits,
+     "thread's sections 0, its signal waits", "thread's sections 0, its signal arrives", 0},
     // ld-linux keeps signals blocked that were blocked by hand; a section ends with the program.
-    {"exec clears", exec_clears, "SigPnd: 0000000000000000 ShdPnd: 0000000000000200 SigBlk: fffffffe3ffbfa07 SigIgn: 0000000000000000 ",
+    {"exec clears", exec_clears,
+     "SigPnd: 0000000000000000 ShdPnd: 0000000000000200 SigBlk: fffffffe3ffbfa07 SigIgn: 0000000000000000 ",
      "SigPnd: 0000000000000000 ShdPnd: 0000000000000000 SigBlk: 0000000000000000 SigIgn: 0000000000000000 ",
      "SigPnd: 0000000000000000 ShdPnd: 0000000000000000 SigBlk: 0000000000000000 SigIgn: 0000000000000000 "},
-    {"bad word: ordinary fault", bad_word, "no word", "bound, signal 11 code 2 at the word's line", "bound, signal 11 code 2 at the word's line"},
-    {"PEND ignored by the program: masked until a section's end", told_nothing, "no word", "word 21, inner end 11 runs 0, lowered by hand 1 runs 0, end 0 runs 2", "word 21, inner end 11 runs 0, lowered by hand 1 runs 0, end 0 runs 2"},
-    {"tracer's stop for a held signal: at the end, in user mode inside", stop_of_tracer, "stop for 10 at stage 2, exit 1", "stop for 10 at stage 1, stop for 10 at stage 2, exit 1", 0},
+    {"bad word: ordinary fault", bad_word,
+     "no word", "bound, signal 11 code 2 at the word's line", "bound, signal 11 code 2 at the word's line"},
+    {"PEND ignored by the program: masked until a section's end", told_nothing,
+     "no word",
+     "word 21, inner end 11 runs 0, lowered by hand 1 runs 0, end 0 runs 2",
+     "word 21, inner end 11 runs 0, lowered by hand 1 runs 0, end 0 runs 2"},
+    {"tracer's stop for a held signal: at the end, in user mode inside", stop_of_tracer,
+     "stop for 10 at stage 2, exit 1", "stop for 10 at stage 1, stop for 10 at stage 2, exit 1", 0},
 };
 
 int main(int argc, char **argv) { return RUN_CASES(cases); }

@@ -1,6 +1,7 @@
-// Processes made from inside a section: by fork, vfork, exec, posix_spawn, system, popen. A child starts clean, a new program gets the mask
-// and the actions it gets under ld-linux, and a vfork child changes nothing of its parent's. Callbacks of dl_iterate_phdr are the
-// loader's own sections; sections of the program's own are tested where a program may use them so.
+// Processes made from inside a section: by fork, vfork, exec, posix_spawn, system, popen. A child starts clean, a new
+// program gets the mask and the actions it gets under ld-linux, and a vfork child changes nothing of its parent's.
+// Callbacks of dl_iterate_phdr are the loader's own sections; sections of the program's own are tested where a
+// program may use them so.
 #define _GNU_SOURCE
 #include "cases.h"
 #include <spawn.h>
@@ -290,20 +291,27 @@ static void exec_fails(void) {
 #define AFTER " record, runs 1, depth 0, inside 1 after 2; "
 #define FORKS_AGAIN "child mask; in child 0 depth 0 plain 1 inside 0 after 2; child mask; forks again: exit 0, ran 3; exit 5, parent ran 1 depth 0"
 static const struct test_case cases[] = {
-    {"a vfork child resets a handler", vfork_resets, "exit 3 SIG_DFL: handler" AFTER "exit 4 SIG_IGN: handler" AFTER "exit 5 another: handler" AFTER, 0, 0},
-    {"a vfork child prepares an exec", vfork_prepares, "SigBlk: 0000000000000800 SigIgn: 0000000000000001 exit 0 parent: handler" AFTER "SIGHUP 1 blocked 0", 0, 0},
+    {"a vfork child resets a handler", vfork_resets,
+     "exit 3 SIG_DFL: handler" AFTER "exit 4 SIG_IGN: handler" AFTER "exit 5 another: handler" AFTER, 0, 0},
+    {"a vfork child prepares an exec", vfork_prepares,
+     "SigBlk: 0000000000000800 SigIgn: 0000000000000001 exit 0 parent: handler" AFTER "SIGHUP 1 blocked 0", 0, 0},
     // The hand-made depth is in memory that the child leaves raised.
-    {"a vfork child exits inside", vfork_exits_inside, "exit 6, child's depth 2, parent: handler record, runs 1, depth 2, inside 2 after 2; ",
+    {"a vfork child exits inside", vfork_exits_inside,
+     "exit 6, child's depth 2, parent: handler record, runs 1, depth 2, inside 2 after 2; ",
      "exit 6, child's depth 2, parent: handler" AFTER, "exit 6, child's depth 2, parent: handler" AFTER},
-    {"a vfork child is killed inside", vfork_killed_inside, "signal 9, child's depth 2, parent: handler record, runs 1, depth 2, inside 2 after 2; ",
+    {"a vfork child is killed inside", vfork_killed_inside,
+     "signal 9, child's depth 2, parent: handler record, runs 1, depth 2, inside 2 after 2; ",
      "signal 9, child's depth 2, parent: handler" AFTER, "signal 9, child's depth 2, parent: handler" AFTER},
     {"a vfork child executes in its parent's section", vfork_executes_inside, "exit 9 parent: handler" AFTER, 0, 0},
     {"a vfork child is killed by its own signal", vfork_signalled, "signal 10 parent: handler" AFTER, 0, 0},
     {"a vfork child of a thread that holds", vfork_of_holder, "exit 8, inside 0, after 1", 0, 0},
-    {"fork in a callback", fork_once, "child mask; in child 0 depth 0 plain 1 inside 0 after 2; exit 5, parent ran 1 depth 0", FORKS_AGAIN, FORKS_AGAIN},
-    {"_Fork in a callback", fork_underscore, "child mask; in child 0 depth 0 plain 1 inside 0 after 2; exit 5, parent ran 1 depth 0", FORKS_AGAIN, FORKS_AGAIN},
+    {"fork in a callback", fork_once,
+     "child mask; in child 0 depth 0 plain 1 inside 0 after 2; exit 5, parent ran 1 depth 0", FORKS_AGAIN, FORKS_AGAIN},
+    {"_Fork in a callback", fork_underscore,
+     "child mask; in child 0 depth 0 plain 1 inside 0 after 2; exit 5, parent ran 1 depth 0", FORKS_AGAIN, FORKS_AGAIN},
     {"handlers of pthread_atfork run outside", fork_with_handlers, "[0][0][0]", 0, 0},
-    {"fork in another thread than the one that holds", fork_in_thread, "=", "child mask; child of the other thread exit 0, own held 1", 0},
+    {"fork in another thread than the one that holds", fork_in_thread,
+     "=", "child mask; child of the other thread exit 0, own held 1", 0},
     {"execve", start_execve, NEW, 0, 0},
     {"execv", start_execv, NEW, 0, 0},
     {"execvp", start_execvp, NEW, 0, 0},
@@ -319,7 +327,8 @@ static const struct test_case cases[] = {
     {"posix_spawn with attributes", start_spawn_attributes, "=", 0, 0},
     {"system", start_system, "=", 0, 0},
     {"popen", start_popen, "=", 0, 0},
-    {"execve, nothing blocked", start_unblocked, "SigPnd: 0000000000000000 ShdPnd: 0000000000000000 SigBlk: 0000000000000000 SigIgn: 0000000000000001 ", 0, 0},
+    {"execve, nothing blocked", start_unblocked,
+     "SigPnd: 0000000000000000 ShdPnd: 0000000000000000 SigBlk: 0000000000000000 SigIgn: 0000000000000001 ", 0, 0},
     {"an exec that fails", exec_fails, "-1 No such file or directory, runs 1 afterwards: handler" AFTER, 0, 0},
 };
 

@@ -1,5 +1,5 @@
-// What an implementation of the protocol must keep (FreeBSD's rules, ../shared/reference/freebsd-rtld.md 1.12), a case for each rule that
-// no other program of these has.
+// What an implementation of the protocol must keep (FreeBSD's rules, ../shared/reference/freebsd-rtld.md 1.12), a
+// case for each rule that no other program of these has.
 #define _GNU_SOURCE
 #include "asleep.h"
 #include <dlfcn.h>
@@ -25,7 +25,8 @@ static void start_timer(void (*handler)(int), int flags, long nanoseconds) {
     sigaction(SIGRTMIN + 2, &action, 0);
     if (timer_create(CLOCK_MONOTONIC, &event, &timer) || timer_settime(timer, 0, &often, 0)) give_up("timer_create");
 }
-// 1: raised before the first access, lowered after the last: no handler ever sees the word raised, or comes upon the loader half-way.
+// 1: raised before the first access, lowered after the last: no handler ever sees the word raised, or comes upon the
+// loader half-way.
 static void no_handler_inside(void) {
     int wrong = 0, rounds = 0;
     start_timer(looks_at_word, 0, 300000);
@@ -84,7 +85,8 @@ static void exact_value(void) {
     leave();
     say(" %x runs %d", *sigblock_word(), (int)runs);
 }
-// 4: a call of the loader's own that a signal interrupts is made again. A named pipe blocks who opens it until somebody writes.
+// 4: a call of the loader's own that a signal interrupts is made again. A named pipe blocks who opens it until
+// somebody writes.
 static void interrupted_open(void) {
     const char *const name = "./blocking.so";
     pid_t opener = getpid();
@@ -95,7 +97,8 @@ static void interrupted_open(void) {
     if (child == 0) {
         until_asleep(opener, SYS_openat, -1);
         kill(opener, SIGUSR1);
-        // Its call must be interrupted by the signal before it could end by this. ld-linux gives up: then nobody opens it for reading.
+        // Its call must be interrupted by the signal before it could end by this. ld-linux gives up: then nobody
+        // opens it for reading.
         sleep_milliseconds(100);
         for (int i = 0; i < 200; i++) {
             int file = open(name, O_WRONLY | O_NONBLOCK);
@@ -139,8 +142,10 @@ static void no_faults(void) {
 static const struct test_case cases[] = {
     {"1: no handler runs inside", no_handler_inside, "runs enough, inside 0, wrong 0, rounds", 0, 0},
     {"1: a handler uses the loader", handler_uses_loader, "wrong 0 0", 0, 0},
-    {"2: the exact value", exact_value, "no word", "10 20 10 runs 0 10 runs 0 0 runs 1", "11 20 10 runs 0 10 runs 0 0 runs 1"},
-    {"4: an open that is interrupted", interrupted_open, "interrupted, runs 1", "told of the file, runs 1", "told of the file, runs 1"},
+    {"2: the exact value", exact_value,
+     "no word", "10 20 10 runs 0 10 runs 0 0 runs 1", "11 20 10 runs 0 10 runs 0 0 runs 1"},
+    {"4: an open that is interrupted", interrupted_open,
+     "interrupted, runs 1", "told of the file, runs 1", "told of the file, runs 1"},
     {"4: opening under a timer", interrupted_often, "failed 0", 0, 0},
     {"5: no faults", no_faults, "found 0, faults 0", 0, 0},
 };

@@ -1,5 +1,5 @@
-// Sections as the programs of these suites use them: the loader's C interface where there is one; elsewhere (ld-linux) the
-// same by sigprocmask, which is what a section is defined by. And a record of handlers' runs.
+// Sections as the programs of these suites use them: the loader's C interface where there is one; elsewhere
+// (ld-linux) the same by sigprocmask, which is what a section is defined by. And a record of handlers' runs.
 #ifndef SECTION_H
 #define SECTION_H
 // The sources define _GNU_SOURCE.
@@ -25,8 +25,8 @@ extern void sigblock_counts(struct sigblock_counts *) __attribute__((weak));
 }
 #endif
 
-// What a section holds unless told otherwise: everything but KILL, STOP, ABRT, the six faults, 32 and 33. glibc's sigfillset leaves
-// the last two out.
+// What a section holds unless told otherwise: everything but KILL, STOP, ABRT, the six faults, 32 and 33. glibc's
+// sigfillset leaves the last two out.
 __attribute__((unused)) static sigset_t default_hold(void) {
     static const int never[] = {SIGKILL, SIGSTOP, SIGABRT, SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS};
     sigset_t hold;

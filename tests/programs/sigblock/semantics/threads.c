@@ -1,7 +1,8 @@
-// Threads and sections: who waits for whom. A thread that waits for another's callback answers signals, what a dead thread held is not
-// lost, a stack used again starts clean, and libc's own two signals are never held.
+// Threads and sections: who waits for whom. A thread that waits for another's callback answers signals, what a dead
+// thread held is not lost, a stack used again starts clean, and libc's own two signals are never held.
 #define _GNU_SOURCE
 #include "asleep.h"
+#include <sched.h>
 #include <semaphore.h>
 
 static volatile int in_visit, answered, stop;
@@ -17,6 +18,7 @@ static void *visits_too(void *unused) {
     int number = 0;
     (void)unused;
     visitor_task = (pid_t)syscall(SYS_gettid);
+    while (!in_visit) sched_yield();
     dl_iterate_phdr(nothing, &number);
     return (void *)(long)number;
 }
@@ -24,12 +26,15 @@ static void answers(int number) {
     (void)number;
     __atomic_add_fetch(&answered, 1, __ATOMIC_SEQ_CST);
 }
-// Starts a thread that visits, and waits until it can go no further, or has ended: a lock around callbacks is allowed, not needed.
+// The thread is there before the callback: to start one there ends the section.
 static void start_visitor(void) {
-    char path[64], line[512];
-    in_visit = 1;
     if (pthread_create(&visitor, 0, visits_too, 0)) give_up("a thread");
     while (!visitor_task) sleep_milliseconds(1);
+}
+// Lets it visit, and waits until it can go no further, or has ended: a lock around callbacks is allowed, not needed.
+static void let_it_visit(void) {
+    char path[64], line[512];
+    in_visit = 1;
     snprintf(path, sizeof path, "/proc/self/task/%d/stat", visitor_task);
     for (;;) {
         int file = open(path, O_RDONLY);
@@ -45,13 +50,14 @@ static void start_visitor(void) {
 }
 static void stops_the_world(void *unused) {
     (void)unused;
-    start_visitor();
+    let_it_visit();
     // The thread may be gone if nothing kept it.
     if (pthread_kill(visitor, SIGPWR) == 0)
         for (int i = 0; !answered && i < 10000 && pthread_kill(visitor, 0) == 0; i++) sleep_milliseconds(1);
 }
 static void stop_the_world(void) {
     signal(SIGPWR, answers);
+    start_visitor();
     in_callback(stops_the_world, 0);
     void *number = 0;
     pthread_join(visitor, &number);
@@ -59,10 +65,11 @@ static void stop_the_world(void) {
 }
 static void changes_user(void *unused) {
     (void)unused;
-    start_visitor();
+    let_it_visit();
     say("setuid %d setgid %d, ", setuid(getuid()), setgid(getgid()));
 }
 static void set_user(void) {
+    start_visitor();
     in_callback(changes_user, 0);
     void *number = 0;
     pthread_join(visitor, &number);
@@ -146,6 +153,7 @@ static void cancelled_in_section(void) {
         pthread_join(thread, &value);
         say("%d ", value == PTHREAD_CANCELED);
     }
+    in_visit = 1;
     visits_too(0);
     say("depth %u", depth());
 }
@@ -258,16 +266,34 @@ static void started_in_callback(void) {
     say(", runs %d", (int)runs);
 }
 
+// A timer that starts threads uses libc's signal 32 among its own threads; a section holds nothing of that.
+static void timer_thread(union sigval value) { answers(value.sival_int); }
+static void timer_that_starts_threads(void) {
+    struct sigevent event = {.sigev_notify = SIGEV_THREAD, .sigev_notify_function = timer_thread};
+    struct itimerspec often = {{0, 2000000}, {0, 2000000}};
+    timer_t timer;
+    if (timer_create(CLOCK_MONOTONIC, &event, &timer) || timer_settime(timer, 0, &often, 0)) give_up("timer_create");
+    enter();
+    for (int i = 0; answered < 10 && i < 10000; i++) sleep_milliseconds(1);
+    say("inside %s", answered >= 10 ? "ten" : "fewer");
+    leave();
+    say(", depth %u", depth());
+}
+
 static const struct test_case cases[] = {
-    {"stop-the-world from a callback while another thread wants to visit", stop_the_world, "answered 1, its visit went on", 0, 0},
+    {"stop-the-world from a callback while another thread wants to visit", stop_the_world,
+     "answered 1, its visit went on", 0, 0},
     {"setuid from a callback while another thread wants to visit", set_user, "setuid 0 setgid 0, visit went on", 0, 0},
     {"a callback that sleeps is stopped", stopped_in_callback, "stopped 3", 0, 0},
     {"setuid while another thread is inside", set_user_over_section, "0 0 inside, depth 0", 0, 0},
     {"cancellation inside a section", cancelled_in_section, "1 1 1 depth 0", 0, 0},
-    {"a thread returns inside and holds the process's signal", held_by_returned_thread, "before 0, runs 1 code -1 value 31", 0, 0},
-    {"a thread exits inside and holds the process's signal", held_by_exited_thread, "before 0, runs 1 code -1 value 31", 0, 0},
+    {"a thread returns inside and holds the process's signal", held_by_returned_thread,
+     "before 0, runs 1 code -1 value 31", 0, 0},
+    {"a thread exits inside and holds the process's signal", held_by_exited_thread,
+     "before 0, runs 1 code -1 value 31", 0, 0},
     {"stacks used again", stacks_again, "clean 40 of 40", 0, 0},
     {"one stack used again", own_stack_again, "clean 40 of 40", 0, 0},
+    {"a timer that starts threads", timer_that_starts_threads, "inside ten, depth 0", 0, 0},
     {"a word for each thread", words_are_apart, "own 1 depth 0, other's 0, in the end 1", 0, 0},
     {"a thread started in a callback", started_in_callback, "blocked HUP 1 USR1 0 USR2 0, depth 0, runs 1", 0, 0},
 };

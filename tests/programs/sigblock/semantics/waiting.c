@@ -1,6 +1,7 @@
-// Calls that sleep with another mask, made from a callback of dl_iterate_phdr: they end the loader's section, so that what they wait for
-// can come, and the section is open again behind them. Each as a program uses them: with the signal blocked before, and with a
-// signal that comes while the call sleeps. ld-linux has no section there; its results are the same.
+// Calls that sleep with another mask, made from a callback of dl_iterate_phdr: they end the loader's section, so that
+// what they wait for can come, and the section is open again behind them. Each as a program uses them: with the
+// signal blocked before, and with a signal that comes while the call sleeps. ld-linux has no section there; its
+// results are the same.
 #define _GNU_SOURCE
 #include "asleep.h"
 #include <sys/epoll.h>
@@ -118,7 +119,8 @@ static void held_then_ppoll(void) { held_then(by_ppoll); }
 static void held_then_pselect(void) { held_then(by_pselect); }
 static void held_then_epoll_pwait(void) { held_then(by_epoll_pwait); }
 
-// The section is open again behind the call, at the latest when the callback has returned; the visit goes on where it was.
+// The section is open again behind the call, at the latest when the callback has returned; the visit goes on where it
+// was.
 static int objects, wrong;
 static int counts_objects(struct dl_phdr_info *object, size_t size, void *unused) {
     (void)size;
@@ -177,7 +179,8 @@ static const struct test_case cases[] = {
     {"held before ppoll", held_then_ppoll, "0, runs 1 depth 0", 0, 0},
     {"held before pselect", held_then_pselect, "0, runs 1 depth 0", 0, 0},
     {"held before epoll_pwait", held_then_epoll_pwait, "0, runs 1 depth 0", 0, 0},
-    {"the visit goes on, in a section", goes_on, "status 0, all objects 1, wrong 0, in the next callback 1 depth 0, after 1 depth 0",
+    {"the visit goes on, in a section", goes_on,
+     "status 0, all objects 1, wrong 0, in the next callback 1 depth 0, after 1 depth 0",
      "status 0, all objects 1, wrong 0, in the next callback 0 depth 1, after 1 depth 0",
      "status 0, all objects 1, wrong 0, in the next callback 0 depth 1, after 1 depth 0"},
 };

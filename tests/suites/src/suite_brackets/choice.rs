@@ -1,5 +1,5 @@
-//! How a back end is chosen, named and told: LD_SIGBLOCK and its wrong values, LD_SIGBLOCK_MASK's, secure mode, --list-diagnostics.
-//! The patched kernel is not asked for here: on a stock kernel it is a value that cannot be had.
+//! How a back end is chosen, named and told: LD_SIGBLOCK and its wrong values, LD_SIGBLOCK_MASK's, secure mode,
+//! --list-diagnostics. The patched kernel is not asked for here: on a stock kernel it is a value that cannot be had.
 
 use super::account;
 use crate::harness::{Build, Context, Report, Run, Way, environment};

@@ -1,4 +1,5 @@
-//! Which entries into the loader are sections, where the program's code runs outside of them, and that the account at exit is right.
+//! Which entries into the loader are sections, where the program's code runs outside of them, and that the account at
+//! exit is right.
 
 use super::account;
 use crate::harness::{Build, Context, Report, Run, Way};

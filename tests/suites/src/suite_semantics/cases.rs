@@ -1,6 +1,6 @@
-//! Compares a program's table of cases (`tests/programs/sigblock/semantics/cases.h`) under ld-linux and in both back ends: one check
-//! for each case and back end. Decides nothing about what is right: each case says what it expects, and `=` stands for what ld-linux
-//! gave in the same run.
+//! Compares a program's table of cases (`tests/programs/sigblock/semantics/cases.h`) under ld-linux and in both back
+//! ends: one check for each case and back end. Decides nothing about what is right: each case says what it expects,
+//! and `=` stands for what ld-linux gave in the same run.
 
 use crate::harness::{Context, Outcome, Report, Run, Way};
 use std::path::Path;

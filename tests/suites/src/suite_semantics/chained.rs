@@ -1,5 +1,5 @@
-//! Runtimes that set handlers of their own and chain those of others: Python, Java, Rust, AddressSanitizer and ThreadSanitizer do in each
-//! back end what they do under ld-linux in the same run.
+//! Runtimes that set handlers of their own and chain those of others: Python, Java, Rust, AddressSanitizer and
+//! ThreadSanitizer do in each back end what they do under ld-linux in the same run.
 
 use super::cases::BACK_ENDS;
 use crate::harness::{Build, Compiler, Context, Outcome, Report, Run, Status, Way};
