@@ -1,6 +1,6 @@
 /* Sections of a thread in which no handler of an asynchronous signal runs: fast sigblock.
  *
- * ld-elf.so.1 exports these functions. A program that may run on another loader declares them weak and looks. A section may
+ * ld-elf.so.1 and libsigblock export these functions. A program that may run without either declares them weak and looks. A section may
  * not sleep, end its thread, or leave by a jump; a handler that came inside runs at the end of the outermost section.
  */
 #ifndef SIGBLOCK_H
@@ -26,6 +26,11 @@ struct sigblock_counts {
 
 void sigblock_enter(void);
 void sigblock_leave(void);
+/* The calling thread's part in sections begins with its first one, or by sigblock_register, for a thread that writes its word by
+ * itself; it ends with the thread, or by sigblock_release: signals that the thread still holds go to the others. Each
+ * returns 0, or -1 and errno (ENOMEM; EBUSY: inside a section). */
+int sigblock_register(void);
+int sigblock_release(void);
 /* The calling thread's word. */
 uint32_t *sigblock_word(void);
 /* "kernel", "user", "sigprocmask" or "off". */

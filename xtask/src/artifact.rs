@@ -1,5 +1,5 @@
-//! Building the two artifacts and running a program on them. They are left as copies of mode 0755 under fixed names, whatever
-//! cargo calls its own output.
+//! Building the artifacts (the loader, people's tool, libsigblock) and running a program on them. They are left as copies of
+//! mode 0755 under fixed names, whatever cargo calls its own output.
 
 use anyhow::{Context as _, bail};
 use std::fs;
@@ -8,16 +8,19 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Builds the loader and people's tool; the loader's path.
+/// Builds the artifacts; the loader's path.
 pub fn build() -> anyhow::Result<PathBuf> {
-    // One cargo run for each: built together, the loader would get features that only the tool needs.
+    // One cargo run for each: built together, they would get one another's features.
     cargo(&["build", "--quiet", "--release", "--package", "rtld-ld"])?;
     cargo(&["build", "--quiet", "--release", "--package", "rtld-cli"])?;
+    cargo(&["build", "--quiet", "--release", "--package", "libsigblock"])?;
     let release = target_directory().join("release");
     let loader = release.join("ld-elf.so.1");
     install(&release.join("libld_elf.so"), &loader)?;
     // Onto itself: cargo's own file of this name is a link into its cache, of whatever mode the umask gives.
     install(&release.join("rtld"), &release.join("rtld"))?;
+    install(&release.join("libsigblock_library.so"), &release.join("libsigblock.so"))?;
+    install(&release.join("libsigblock_library.a"), &release.join("libsigblock.a"))?;
     Ok(loader)
 }
 

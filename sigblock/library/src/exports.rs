@@ -1,0 +1,169 @@
+//! Every name that this library exports: each leads where a table says, with all registers as they were. An entry of the table
+//! that is not filled yet fills it first.
+//!
+//! May not decide where a name leads; `start` does.
+
+use crate::start;
+use core::arch::global_asm;
+use core::ffi::CStr;
+use core::sync::atomic::AtomicPtr;
+
+macro_rules! export {
+    ($($name:ident),* $(,)?) => {
+        /// The names, as numbers.
+        #[allow(non_camel_case_types, reason = "they are the C library's")]
+        #[allow(dead_code, reason = "most are only counted")]
+        #[derive(Clone, Copy)]
+        pub enum Name { $($name),* }
+
+        /// The names.
+        pub const NAMES: [&CStr; COUNT] = [$(named(concat!(stringify!($name), "\0"))),*];
+
+        /// What this library exports by them.
+        pub static ENTRIES: [unsafe extern "C" fn(); COUNT] = [$(entries::$name),*];
+
+        mod entries {
+            use super::{Name, TABLE};
+            $(
+                #[unsafe(naked)]
+                #[unsafe(no_mangle)]
+                pub unsafe extern "C" fn $name() {
+                    core::arch::naked_asm!(
+                        "mov r11d, {index}",
+                        "jmp qword ptr [rip + {table} + {offset}]",
+                        index = const Name::$name as usize,
+                        table = sym TABLE,
+                        offset = const Name::$name as usize * 8,
+                    )
+                }
+            )*
+        }
+    };
+}
+
+export! {
+    dl_iterate_phdr, dlopen, dlsym, dlclose,
+    // sigblock.h
+    sigblock_enter, sigblock_leave, sigblock_word, sigblock_backend, sigblock_mask, sigblock_counts,
+    sigblock_register, sigblock_release,
+    // sigblock::REPLACED, in its order
+    sigaction, __sigaction, signal, ssignal, bsd_signal, sysv_signal, __sysv_signal, sigset, sigignore,
+    siginterrupt, sigvec, sigprocmask, pthread_sigmask, sighold, sigrelse, sigblock, sigsetmask, siggetmask,
+    sigpending, vfork, __vfork, sigsuspend, __sigsuspend, sigpause, __sigpause, __xpg_sigpause, pause, ppoll,
+    __ppoll_chk, pselect, epoll_pwait, epoll_pwait2, sigwait, sigwaitinfo, sigtimedwait, execve, execv, execvp,
+    execvpe, execl, execle, execlp, fexecve, execveat, posix_spawn, posix_spawnp, pthread_create, thrd_create, exit,
+    quick_exit, system, popen, longjmp, _longjmp, siglongjmp, __longjmp_chk, setcontext, swapcontext, prctl,
+    syscall, fork, __fork, __libc_fork, _Fork,
+}
+
+/// How many names there are.
+pub const COUNT: usize = 76;
+/// How many of them come before those of `sigblock::REPLACED`.
+pub const BEFORE_REPLACED: usize = 12;
+/// The first and the last of the functions of sigblock.h.
+pub const INTERFACE: (usize, usize) = (Name::sigblock_enter as usize, Name::sigblock_release as usize);
+
+/// Where each name leads.
+pub static TABLE: [AtomicPtr<()>; COUNT] =
+    [const { AtomicPtr::new(sigblock_library_first as *const () as *mut ()) }; COUNT];
+
+const fn named(name: &'static str) -> &'static CStr {
+    match CStr::from_bytes_with_nul(name.as_bytes()) {
+        Ok(name) => name,
+        Err(_) => c"",
+    }
+}
+
+const _: () = assert!(are_replaced(), "the names after those of sigblock.h must be those of sigblock::REPLACED");
+
+const fn are_replaced() -> bool {
+    let (mut ours, mut theirs) = (NAMES.as_slice(), sigblock::REPLACED);
+    let mut skipped = 0;
+    while let Some((name, rest)) = ours.split_first() {
+        ours = rest;
+        if skipped < BEFORE_REPLACED {
+            skipped += 1;
+            continue;
+        }
+        let Some((other, rest)) = theirs.split_first() else { return false };
+        theirs = rest;
+        if !are_same(name.to_bytes(), other) {
+            return false;
+        }
+    }
+    theirs.is_empty()
+}
+
+const fn are_same(mut one: &[u8], mut other: &[u8]) -> bool {
+    while let (Some((first, rest)), Some((second, others))) = (one.split_first(), other.split_first()) {
+        if *first != *second {
+            return false;
+        }
+        (one, other) = (rest, others);
+    }
+    one.is_empty() && other.is_empty()
+}
+
+unsafe extern "C" {
+    fn sigblock_library_first();
+}
+
+global_asm!(
+    r#"
+    .text
+    .p2align 4
+    .globl  sigblock_library_first
+    .hidden sigblock_library_first
+    .type   sigblock_library_first,@function
+    # r11d: the name. None of the functions takes a floating argument; rax is for those with "...".
+sigblock_library_first:
+    .cfi_startproc
+    push    rax
+    .cfi_adjust_cfa_offset 8
+    push    rdi
+    .cfi_adjust_cfa_offset 8
+    push    rsi
+    .cfi_adjust_cfa_offset 8
+    push    rdx
+    .cfi_adjust_cfa_offset 8
+    push    rcx
+    .cfi_adjust_cfa_offset 8
+    push    r8
+    .cfi_adjust_cfa_offset 8
+    push    r9
+    .cfi_adjust_cfa_offset 8
+    push    r11
+    .cfi_adjust_cfa_offset 8
+    sub     rsp, 8
+    .cfi_adjust_cfa_offset 8
+    mov     edi, r11d
+    call    {first}
+    add     rsp, 8
+    .cfi_adjust_cfa_offset -8
+    pop     r11
+    .cfi_adjust_cfa_offset -8
+    pop     r9
+    .cfi_adjust_cfa_offset -8
+    pop     r8
+    .cfi_adjust_cfa_offset -8
+    pop     rcx
+    .cfi_adjust_cfa_offset -8
+    pop     rdx
+    .cfi_adjust_cfa_offset -8
+    pop     rsi
+    .cfi_adjust_cfa_offset -8
+    pop     rdi
+    .cfi_adjust_cfa_offset -8
+    mov     r10, rax
+    pop     rax
+    .cfi_adjust_cfa_offset -8
+    jmp     r10
+    .cfi_endproc
+    .size sigblock_library_first, . - sigblock_library_first
+"#,
+    first = sym first,
+);
+
+extern "C" fn first(index: usize) -> usize {
+    start::address(index)
+}
