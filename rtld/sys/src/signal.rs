@@ -157,17 +157,27 @@ pub fn alternate_stack() -> Option<(usize, usize)> {
     (stack.ss_flags & kernel::SS_DISABLE as i32 == 0).then_some((stack.ss_sp as usize, stack.ss_size as usize))
 }
 
-/// Registers the calling thread's word, and kin: prctl(2) with an option of the fast sigblock patch.
+/// Registers the calling thread's word, and kin: the commands of the fast sigblock patch are those of FreeBSD's
+/// sigfastblock(2), and one more. On Linux an option of prctl(2), which other kernels refuse; never FreeBSD's call number,
+/// which means something else here.
 ///
 /// # Safety
 /// A word must stay mapped until the thread ends.
 pub unsafe fn fast_block(command: usize, argument: usize) -> Result<usize, Errno> {
+    #[cfg(not(target_os = "freebsd"))]
+    let (number, arguments) = (kernel::__NR_prctl, [PR_SIGFASTBLOCK, command, argument, 0, 0, 0]);
+    #[cfg(target_os = "freebsd")]
+    let (number, arguments) = (SYS_SIGFASTBLOCK, [command, argument, 0, 0, 0, 0]);
     // SAFETY: the caller's promise.
-    unsafe { call(kernel::__NR_prctl, [PR_SIGFASTBLOCK, command, argument, 0, 0, 0]) }
+    unsafe { call(number, arguments) }
 }
 
 /// "SFB1".
+#[cfg(not(target_os = "freebsd"))]
 const PR_SIGFASTBLOCK: usize = 0x5346_4231;
+/// FreeBSD 13.0 and later.
+#[cfg(target_os = "freebsd")]
+const SYS_SIGFASTBLOCK: u32 = 573;
 
 /// Whether a seccomp filter is in force (or cannot be asked about, which only a filter can cause).
 pub fn is_filtered() -> bool {
