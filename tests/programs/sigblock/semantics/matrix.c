@@ -5,6 +5,7 @@
 #include "asleep.h"
 #include <sys/mman.h>
 #include <sys/ptrace.h>
+#include <sys/rseq.h>
 #include <sys/signalfd.h>
 #include <sys/user.h>
 
@@ -359,12 +360,20 @@ static void exec_clears(void) {
     give_up("execv");
 }
 
-static void *word;
+static char *word;
+// By nothing that might have to be bound, or write to the page.
+static long raw(long number, long first, const void *second, long third) {
+    long result;
+    __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(first), "S"(second), "d"(third) : "rcx", "r11", "memory");
+    return result;
+}
 static void bad_word_seen(int number, siginfo_t *information, void *context) {
     (void)context;
-    const char *at = (const char *)information->si_addr, *line = word;
-    say("signal %d code %d at %s", number, information->si_code, at >= line && at < line + 64 ? "the word's line" : "another address");
-    syscall(SYS_exit_group, 0);
+    static const char right[] = "a fault at the word's line", wrong[] = "another fault";
+    const char *at = (const char *)information->si_addr;
+    int expected = number == SIGSEGV && information->si_code == SEGV_ACCERR && at >= word && at < word + 64;
+    raw(SYS_write, report_descriptor, expected ? right : wrong, expected ? sizeof right - 1 : sizeof wrong - 1);
+    raw(SYS_exit_group, 0, 0, 0);
 }
 static void bad_word(void) {
     if (!sigblock_word) {
@@ -376,11 +385,11 @@ static void bad_word(void) {
     struct sigaction action = {.sa_sigaction = bad_word_seen, .sa_flags = SA_SIGINFO | SA_ONSTACK};
     sigaltstack(&other, 0);
     sigaction(SIGSEGV, &action, 0);
-    // What the handler calls is bound before: binding is a section as well.
-    word = sigblock_word();
+    word = (char *)sigblock_word();
     enter();
     leave();
-    say("bound, ");
+    // The kernel kills a thread whose restartable sequences it cannot write down; glibc may have them in the same page.
+    syscall(SYS_rseq, (char *)__builtin_thread_pointer() + __rseq_offset, 32, RSEQ_FLAG_UNREGISTER, RSEQ_SIG);
     // Reading stays possible: the thread control block may lie in the same page.
     if (syscall(SYS_mprotect, (uintptr_t)word & -4096UL, 4096, PROT_READ)) give_up("mprotect");
     sigblock_enter();
@@ -475,7 +484,7 @@ static const struct test_case cases[] = {
      "SigPnd: 0000000000000000 ShdPnd: 0000000000000000 SigBlk: 0000000000000000 SigIgn: 0000000000000000 ",
      "SigPnd: 0000000000000000 ShdPnd: 0000000000000000 SigBlk: 0000000000000000 SigIgn: 0000000000000000 "},
     {"bad word: ordinary fault", bad_word,
-     "no word", "bound, signal 11 code 2 at the word's line", "bound, signal 11 code 2 at the word's line"},
+     "no word", "a fault at the word's line", "a fault at the word's line"},
     {"PEND ignored by the program: masked until a section's end", told_nothing,
      "no word",
      "word 21, inner end 11 runs 0, lowered by hand 1 runs 0, end 0 runs 2",
