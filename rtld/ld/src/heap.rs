@@ -72,23 +72,28 @@ pub fn let_go() {
     HEAP.lock.let_go();
 }
 
+// Not inline: this is called from everywhere, and every page of the image is resident in every process.
 // SAFETY: dlmalloc is a correct allocator, and the lock serialises it.
 unsafe impl GlobalAlloc for Heap {
+    #[inline(never)]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: any size and power-of-two alignment may be asked for.
         self.with(|heap| unsafe { heap.malloc(layout.size(), layout.align()) })
     }
 
+    #[inline(never)]
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         // SAFETY: the caller allocated it here with this layout.
         self.with(|heap| unsafe { heap.free(pointer, layout.size(), layout.align()) });
     }
 
+    #[inline(never)]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: as alloc.
         self.with(|heap| unsafe { heap.calloc(layout.size(), layout.align()) })
     }
 
+    #[inline(never)]
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: the caller allocated it here with this layout.
         self.with(|heap| unsafe { heap.realloc(pointer, layout.size(), layout.align(), size) })

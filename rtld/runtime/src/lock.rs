@@ -37,17 +37,32 @@ impl Lock {
     /// Does something short under the lock, in a section.
     pub fn briefly<R>(&self, work: impl FnOnce() -> R) -> R {
         section::inside(|| {
-            if self.is_kept_here() {
-                return work();
-            }
-            self.futex.acquire();
+            let taken = self.take();
             let result = work();
-            self.futex.release();
+            self.give(taken);
             result
         })
     }
 
+    /// Takes the lock in a section; gives whether it is to be given back.
+    #[inline(never)]
+    fn take(&self) -> bool {
+        let takes = !self.is_kept_here();
+        if takes {
+            self.futex.acquire();
+        }
+        takes
+    }
+
+    #[inline(never)]
+    fn give(&self, taken: bool) {
+        if taken {
+            self.futex.release();
+        }
+    }
+
     /// Enters a section and takes the lock in it, waiting outside; gives whether the lock is to be given back.
+    #[inline(never)]
     fn enter(&self, state: &ThreadState) -> bool {
         loop {
             section::enter(state);
@@ -69,9 +84,7 @@ impl Lock {
         let state = sigblock::current();
         let taken = self.enter(state);
         let result = work();
-        if taken {
-            self.futex.release();
-        }
+        self.give(taken);
         section::leave(state);
         result
     }

@@ -26,6 +26,7 @@ const PRELUDE: &str = "#define _GNU_SOURCE
 pub fn run(context: &Context, report: &mut Report, _: &Script) -> Result<()> {
     constructors(context, report)?;
     threads(context, report)?;
+    fresh(context, report)?;
     forks(context, report)?;
     failures(context, report)?;
     scopes(context, report)?;
@@ -119,6 +120,38 @@ fn threads(context: &Context, report: &mut Report) -> Result<()> {
     let ready = program(context, "ready", main, &[])?;
     let want = Want::Clean("not ready: 0");
     same(context, report, "what four threads open and close is initialised while they use it", &ready, want, limited);
+    Ok(())
+}
+
+/// What is closed and opened again is new, whatever another thread does meanwhile.
+fn fresh(context: &Context, report: &mut Report) -> Result<()> {
+    library(context, "fresh", "static int calls; int call(void) { return ++calls; }", &[])?;
+    library(context, "lasting", "extern volatile int destructing; DESTRUCTOR { destructing = 1; usleep(300000); }", &[])?;
+    let reopen = "#include <link.h>
+        static void *fresh;
+        static int call(void) { fresh = dlopen(\"./together/libfresh.so\", RTLD_NOW);
+            return ((int (*)(void))dlsym(fresh, \"call\"))(); }";
+    let main = "volatile int destructing;
+        static void *closes(void *unused) { void *lasting = dlopen(\"./together/liblasting.so\", RTLD_NOW);
+            dlclose(lasting); return NULL; }
+        int main(void) { pthread_t thread; printf(\"%d\\n\", call()); pthread_create(&thread, NULL, closes, NULL);
+            while (!destructing) usleep(1000);
+            dlclose(fresh); printf(\"%d\\n\", call()); pthread_join(thread, NULL); return 0; }";
+    let unloading = program(context, "unloading", &format!("{reopen}{main}"), &[])?;
+    let want = Want::Clean("1\n1");
+    same(context, report, "opened again while another thread unloads something", &unloading, want, limited);
+
+    let main = "static volatile int looking;
+        static int look(struct dl_phdr_info *information, size_t size, void *unused) {
+            if (strstr(information->dlpi_name, \"libfresh\")) { looking = 1; usleep(300000); looking = information->dlpi_phdr[0].p_type; }
+            return 0; }
+        static void *looks(void *unused) { dl_iterate_phdr(look, NULL); return NULL; }
+        int main(void) { pthread_t thread; printf(\"%d\\n\", call()); pthread_create(&thread, NULL, looks, NULL);
+            while (!looking) usleep(1000);
+            dlclose(fresh); printf(\"%d\\n\", call()); pthread_join(thread, NULL); return 0; }";
+    let looking = program(context, "looking", &format!("{reopen}{main}"), &[])?;
+    let want = Want::Clean("1\n1");
+    same(context, report, "opened again while another thread's callback looks at it", &looking, want, limited);
     Ok(())
 }
 
