@@ -1,4 +1,4 @@
-//! What a long-running program counted, printed by it as `KEY=VALUE` words on one line, and the checks on such counts. Owns
+//! What a long-running program counted, printed by it (or by the loader, at exit) as `KEY=VALUE` words, and the checks on such counts. Owns
 //! the reading and the words of a failure; which figures must hold is each suite's business.
 
 use crate::harness::{Outcome, Report, Status};
@@ -13,12 +13,12 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Reads the standard output of a run that ended by exit 0; the failure of any other run.
+    /// Reads both outputs of a run that ended by exit 0; the failure of any other run.
     pub fn read(name: &str, outcome: &Outcome) -> Result<Self, String> {
         if outcome.status != Status::Exit(0) {
             return Err(format!("expected Exit(0)\ngot      {}", outcome.describe()));
         }
-        let text = outcome.text();
+        let text = outcome.text() + &outcome.error_text();
         let values: BTreeMap<String, String> = text
             .split_whitespace()
             .filter_map(|word| word.split_once('='))
@@ -27,7 +27,12 @@ impl Figures {
         if values.is_empty() {
             return Err(format!("expected KEY=VALUE\ngot      {}", outcome.describe()));
         }
-        Ok(Self { name: name.to_owned(), line: text.trim().to_owned(), values, description: outcome.describe() })
+        Ok(Self {
+            name: name.to_owned(),
+            line: text.split_whitespace().collect::<Vec<_>>().join(" "),
+            values,
+            description: outcome.describe(),
+        })
     }
 
     /// The figures as they were printed, for a note.

@@ -83,10 +83,17 @@ fn iterating(context: &Context, report: &mut Report, seconds: u64) -> Result<()>
     let program = Build::new("sigblock/soak/iterate.c").flag("-O1").build(context)?;
     for (backend, way) in [("user", Way::Interpreter), ("sigprocmask", Way::Direct)] {
         let name = format!("iterating, {backend}");
-        let run = Run::new(&program).way(way).env("LD_SIGBLOCK", backend).args([seconds.to_string()]);
+        // The program asks for nothing but dl_iterate_phdr: the loader says which back end that was.
+        let run = Run::new(&program).way(way).env("LD_SIGBLOCK", backend).env("LD_DEBUG", "sigblock");
+        let run = run.args([seconds.to_string()]);
         let Some(figures) = figures(context, report, &name, &run.limit(seconds + GRACE)) else { continue };
+        figures.is(report, "backend", backend);
         figures.all_zero(report, &["wrong"]);
         figures.at_least(report, "objects", 3);
+        figures.at_least(report, "sections", figures.number("iterations").unwrap_or(u64::MAX));
+        if backend == "user" {
+            figures.at_least(report, "held", 100 * seconds);
+        }
         figures.at_least(report, "runs", 1_000 * seconds);
     }
     Ok(())

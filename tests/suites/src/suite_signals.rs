@@ -8,7 +8,7 @@ use anyhow::Result;
 use std::path::{Path, PathBuf};
 
 /// Signals a second that the sender aims at, and what it must reach in sum with its pauses.
-const AIM: u64 = 40_000;
+const AIM: u64 = 60_000;
 const RATE: u64 = 10_000;
 
 /// What the soak must reach, and the seconds in which it does (many times over) unless others are asked for.

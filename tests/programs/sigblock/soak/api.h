@@ -48,6 +48,14 @@ static inline void raise_word(unsigned *word) {
 static inline void lower_word(unsigned *word) {
     __asm__ volatile("subl %1, %0" : "+m"(*word) : "i"(STEP) : "memory", "cc");
 }
+// The end of a section that raise_word began. After the last one nothing can set PEND any more; a section by calls has the signal
+// that waits delivered at its end.
+static inline void end_raised(unsigned *word) {
+    lower_word(word);
+    if (*(volatile unsigned *)word != PEND) return;
+    sigblock_enter();
+    sigblock_leave();
+}
 static inline void bump(volatile uint64_t *counter) {
     __asm__ volatile("incq %0" : "+m"(*counter) : : "cc");
 }

@@ -16,7 +16,7 @@
 namespace {
 constexpr unsigned SYMBOLS = 20000, MARGIN = 64;
 constexpr int THREADS = 2, STANDSTILL = 20;
-constexpr long PROCESS_PERIOD = 400000, THREAD_PERIOD = 500000; // nanoseconds
+constexpr long PROCESS_PERIOD = 250000, THREAD_PERIOD = 300000; // nanoseconds
 
 // What one kind of code did.
 struct done { volatile uint64_t bound, caught, unwound, iterations; };

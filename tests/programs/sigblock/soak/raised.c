@@ -1,5 +1,5 @@
-// A section made by single instructions on the word, as an inlined header would: it holds a signal, says so by PEND, and the
-// end call lets the signal go.
+// A section made by single instructions on the word, as an inlined header would: it holds a signal, says so by PEND, and its end
+// lets the signal go.
 #include "storm.h"
 
 static volatile int runs;
@@ -23,7 +23,7 @@ int check_raised_word(void) {
     if (runs || *(volatile unsigned *)word != (2 * STEP | PEND)) return 3;
     lower_word(word);
     if (runs || *(volatile unsigned *)word != (STEP | PEND)) return 4;
-    sigblock_leave();
+    end_raised(word);
     if (runs != 1 || seen & COUNT || *(volatile unsigned *)word) return 5;
     syscall(SYS_tgkill, getpid(), self, SIGUSR1);
     if (runs != 2) return 6;

@@ -18,7 +18,7 @@ static void by_calls(struct receiver *r) {
     sigblock_leave();
 }
 
-// The same by single instructions on the word; the last end is the call's, since a signal may be waiting there.
+// The same by single instructions on the word.
 static void by_word(struct receiver *r) {
     raise_word(r->word);
     bump(&r->depth);
@@ -27,7 +27,7 @@ static void by_word(struct receiver *r) {
     lower_word(r->word);
     bump(&r->closed);
     r->depth = 0;
-    sigblock_leave();
+    end_raised(r->word);
 }
 
 static void look(struct receiver *r) {

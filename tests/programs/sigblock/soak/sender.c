@@ -7,7 +7,7 @@
 
 // Queued signals to one receiver that may be on their way; plain ones merge.
 enum { AHEAD = 64 };
-static const double BURST = 0.4;
+static const double BURST = 0.8;
 
 static int queue(pid_t process, pid_t thread, int number, uint64_t value) {
     siginfo_t info;
