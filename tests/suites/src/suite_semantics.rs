@@ -12,8 +12,9 @@ use cases::compare;
 use std::path::PathBuf;
 
 /// The programs, each a table of cases about one subject.
-const PROGRAMS: [&str; 11] = [
+const PROGRAMS: [&str; 12] = [
     "matrix.c",
+    "matrix_processes.c",
     "delivery.c",
     "actions.c",
     "masks.c",

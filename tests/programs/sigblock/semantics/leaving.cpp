@@ -43,6 +43,7 @@ static void after(void *handle) {
     say(", closed %d left %d, inside %d after %d depth %u; ", closed, left, inside, runs - before - 1, depth());
 }
 
+static const struct timespec SHORT = {0, 1000};
 typedef void (*leaver)();
 static int leaves(struct dl_phdr_info *object, size_t, void *how) {
     if (!is_plugin(object)) return 0;
@@ -252,6 +253,87 @@ static void swapcontext_and_back() {
     after(handle);
 }
 
+// What saves the mask inside, while one is held, saves the program's: the place is gone back to inside, and after a call that ends the
+// section.
+static int comes_back(struct dl_phdr_info *object, size_t, void *with_call) {
+    if (!is_plugin(object)) return 0;
+    sigset_t none;
+    volatile int back = 0, again = 0;
+    sigemptyset(&none);
+    pthread_kill(pthread_self(), SIGUSR1);
+    getcontext(&context_target);
+    if (back++ == 0) {
+        if (with_call) ppoll(0, 0, &SHORT, &none);
+        setcontext(&context_target);
+    }
+    pthread_kill(pthread_self(), SIGUSR1);
+    sigsetjmp(mask_target, 1);
+    if (again++ == 0) {
+        if (with_call) ppoll(0, 0, &SHORT, &none);
+        siglongjmp(mask_target, 1);
+    }
+    say("%d %d ", back, again);
+    return 1;
+}
+static void comes_back_in_callback(void *with_call) {
+    sigset_t now;
+    void *handle = open_plugin();
+    dl_iterate_phdr(comes_back, with_call);
+    pthread_sigmask(SIG_BLOCK, 0, &now);
+    say("blocked %d %d, ", sigismember(&now, SIGUSR1), sigismember(&now, SIGHUP));
+    runs = 1;
+    after(handle);
+}
+static void comes_back_inside() { comes_back_in_callback(0); }
+static void comes_back_after_call() { comes_back_in_callback(&stack); }
+// The same in a section of the program's own, gone back to when it has ended.
+static void comes_back_after_end() {
+    volatile int back = 0, again = 0;
+    sigset_t now;
+    on(SIGUSR1, 0);
+    enter();
+    pthread_kill(pthread_self(), SIGUSR1);
+    getcontext(&context_target);
+    if (back++ == 0) {
+        leave();
+        setcontext(&context_target);
+    }
+    pthread_sigmask(SIG_BLOCK, 0, &now);
+    say("runs %d blocked %d, ", (int)runs, sigismember(&now, SIGHUP));
+    enter();
+    pthread_kill(pthread_self(), SIGUSR1);
+    sigsetjmp(mask_target, 1);
+    if (again++ == 0) {
+        leave();
+        siglongjmp(mask_target, 1);
+    }
+    pthread_sigmask(SIG_BLOCK, 0, &now);
+    say("runs %d blocked %d, ", (int)runs, sigismember(&now, SIGHUP));
+    pthread_kill(pthread_self(), SIGUSR1);
+    say("runs %d depth %u", (int)runs, depth());
+}
+// Contexts swapped outside of any section: each has its own mask.
+static void coroutine() {
+    sigset_t now;
+    swapcontext(&of_other, &of_main);
+    pthread_sigmask(SIG_BLOCK, 0, &now);
+    pthread_kill(pthread_self(), SIGUSR1);
+    say("in it blocked %d runs %d, ", sigismember(&now, SIGHUP), (int)runs);
+}
+static void coroutine_of_section() {
+    sigset_t now;
+    on(SIGUSR1, 0);
+    getcontext(&of_other);
+    of_other.uc_stack.ss_sp = stack;
+    of_other.uc_stack.ss_size = sizeof stack;
+    of_other.uc_link = &of_main;
+    makecontext(&of_other, coroutine, 0);
+    swapcontext(&of_main, &of_other);
+    swapcontext(&of_main, &of_other);
+    pthread_sigmask(SIG_BLOCK, 0, &now);
+    say("blocked %d runs %d depth %u", sigismember(&now, SIGHUP), (int)runs, depth());
+}
+
 // Out of a handler: one that a fault started in the callback, one that was held and runs at the section's end.
 static void jumps_away(int) { siglongjmp(mask_target, 5); }
 static void by_fault() { *(volatile char *)8 = 1; }
@@ -309,6 +391,11 @@ static const struct test_case cases[] = {
     {"cancellation of a sleeping callback", sleeping_cancel_out, "-1 cleaned 1 " GONE "-1 cleaned 2 " GONE, 0, 0},
     {"swapcontext and back", swapcontext_and_back,
      "left: depth 0 held 1 plain 1, own visit 1, continued depth 0, status 7, " GONE, 0, 0},
+    {"the mask that setcontext and siglongjmp give back in a callback", comes_back_inside, "2 2 blocked 0 0, " GONE, 0, 0},
+    {"the mask that they give back after a call that ended the section", comes_back_after_call, "2 2 blocked 0 0, " GONE, 0, 0},
+    {"the mask that they give back after a section", comes_back_after_end, "=", "runs 1 blocked 0, runs 2 blocked 0, runs 3 depth 0",
+     "runs 1 blocked 0, runs 2 blocked 0, runs 3 depth 0"},
+    {"contexts swapped", coroutine_of_section, "in it blocked 0 runs 1, blocked 0 runs 1 depth 0", 0, 0},
     {"siglongjmp out of a fault's handler", fault_out, NOT_ASKED, GONE GONE GONE, GONE GONE GONE},
     {"siglongjmp out of a held handler", held_handler_out, "=", 0, 0},
 };
