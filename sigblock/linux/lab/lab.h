@@ -107,7 +107,7 @@ void nap(double seconds);
 /* Wait at most a guard's time until the condition holds. */
 #define WAIT_FOR(condition)                                      \
 	do {                                                     \
-		double guard_ = now() + 10;                      \
+		double guard_ = now() + 30;                      \
 		while (!(condition) && now() < guard_)           \
 			;                                        \
 		CHECK(condition);                                \

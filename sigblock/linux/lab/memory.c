@@ -149,6 +149,7 @@ static void word_in_a_file(void)
 	CHECK(ftruncate(file, 4096) == 0);
 	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
 	record(SIGUSR1, 0);
+	record(SIGUSR2, 0);
 	catch_fault(SIGSEGV);
 	CHECK(sigfastblock(PR_SIGFASTBLOCK_SETPTR, page) == 0);
 	page[0] = 0x10;
@@ -157,8 +158,8 @@ static void word_in_a_file(void)
 	/* the file is written from elsewhere: heals as if the thread had done it */
 	content = 0;
 	CHECK(pwrite(file, &content, 4, 0) == 4);
-	raise_here(SIGUSR1);
-	CHECK(handled == 1);
+	raise_here(SIGUSR2);
+	CHECK(handled == 2);
 	CHECK(ftruncate(file, 0) == 0);
 	expect_bad_word(page, SEGV_MAPERR);
 	unlink("/tmp/word");
@@ -172,6 +173,7 @@ static void word_shared_with_a_child(void)
 	pid_t child;
 
 	record(SIGUSR1, 0);
+	record(SIGUSR2, 0);
 	CHECK(sigfastblock(PR_SIGFASTBLOCK_SETPTR, shared) == 0);
 	child = fork();
 	if (!child) {
@@ -186,7 +188,7 @@ static void word_shared_with_a_child(void)
 	status = reap(child);
 	CHECK(EXITED(status, 0));
 	shared[0] = 0;
-	raise_here(SIGUSR1);
+	raise_here(SIGUSR2);
 	CHECK(handled > 0 && shared[0] == 0);
 	CHECK(sigfastblock(PR_SIGFASTBLOCK_UNSETPTR, NULL) == 0);
 }
@@ -211,6 +213,7 @@ static void word_written_by_another_thread(void)
 	int before;
 
 	record(SIGUSR1, 0);
+	record(SIGUSR2, 0);
 	enroll();
 	CHECK(pthread_create(&thread, NULL, scribble, (void *)&word) == 0);
 	for (int i = 0; i < 3000; i++) {
@@ -222,8 +225,7 @@ static void word_written_by_another_thread(void)
 	quit = 1;
 	pthread_join(thread, NULL);
 	word = 0;
-	getppid();
-	raise_here(SIGUSR1);
+	raise_here(SIGUSR2);
 	before = handled;
 	CHECK(before > 0);
 	raise_here(SIGUSR1);
@@ -270,6 +272,7 @@ static void word_filled_by_userfaultfd(void)
 	volatile uint32_t *page = word_on_new_page(PROT_READ | PROT_WRITE);
 	pthread_t thread;
 
+	record(SIGUSR2, 0);
 	page[0] = 0;
 	filler.file = fault_file(page, 0);
 	CHECK(pthread_create(&thread, NULL, fill_late, &filler) == 0);
@@ -277,8 +280,8 @@ static void word_filled_by_userfaultfd(void)
 	pthread_join(thread, NULL);
 	CHECK(filler.asked && handled == 0 && page[0] == 0x11);
 	page[0] = 0;
-	raise_here(SIGUSR1);
-	CHECK(handled >= 1 && faults == 0);
+	raise_here(SIGUSR2);
+	CHECK(handled == 2 && faults == 0);
 	/* without privilege a userfaultfd serves user mode only: to the kernel the word is bad */
 	page = new_page(PROT_READ | PROT_WRITE);
 	CHECK(sigfastblock(PR_SIGFASTBLOCK_UNSETPTR, NULL) == 0);

@@ -105,6 +105,11 @@ void __sigfastblock_sync(void)
 		hold();
 }
 
+void __sigfastblock_look(void)
+{
+	set_notify_resume(current);
+}
+
 sigset_t __sigfastblock_blocked(struct task_struct *t)
 {
 	sigset_t blocked;

@@ -25,6 +25,7 @@ long prctl_sigfastblock(unsigned long cmd, unsigned long arg1,
 void sigfastblock_fork(struct task_struct *child, u64 clone_flags);
 void sigfastblock_exec(void);
 void __sigfastblock_sync(void);
+void __sigfastblock_look(void);
 sigset_t __sigfastblock_blocked(struct task_struct *t);
 void __sigfastblock_force(int sig, struct task_struct *t);
 bool __sigfastblock_defers(int sig, struct task_struct *t);
@@ -53,6 +54,16 @@ static inline void sigfastblock_resume(void)
 {
 	if (sigfastblock_active(current))
 		__sigfastblock_sync();
+}
+
+/*
+ * current sets its mask: look at the word as well, so that a section can end
+ * where a filter refuses UNBLOCK.
+ */
+static inline void sigfastblock_look(void)
+{
+	if (sigfastblock_active(current))
+		__sigfastblock_look();
 }
 
 /* The signal mask, with what the word blocks. */
@@ -126,6 +137,7 @@ static inline void sigfastblock_fork(struct task_struct *child, u64 clone_flags)
 static inline void sigfastblock_exec(void) { }
 static inline void sigfastblock_sync(void) { }
 static inline void sigfastblock_resume(void) { }
+static inline void sigfastblock_look(void) { }
 static inline void sigfastblock_force(int sig, struct task_struct *t) { }
 static inline void sigfastblock_took(int sig) { }
 static inline bool sigfastblock_held(int sig, struct task_struct *t) { return false; }
