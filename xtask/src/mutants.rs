@@ -120,12 +120,16 @@ mod tests {
 
     #[test]
     fn every_mutant_of_every_set_applies() {
+        let mut wrong = Vec::new();
         for set in fs::read_dir(crate::root().join("tests/mutants")).unwrap() {
             let set = set.unwrap().file_name().into_string().unwrap();
             for mutant in read(&set, &[]).unwrap() {
-                mutant.apply(&crate::root()).unwrap_or_else(|error| panic!("{set}/{}: {error:#}", mutant.name));
+                if let Err(error) = mutant.apply(&crate::root()) {
+                    wrong.push(format!("{set}/{}: {error:#}", mutant.name));
+                }
             }
         }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 
     #[test]

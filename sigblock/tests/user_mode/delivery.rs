@@ -58,6 +58,18 @@ pub(crate) fn order() {
     assert_eq!(runs(), 26);
 }
 
+/// A marker goes to the thread too, behind what is queued there: the frame of each serves the one before it.
+pub(crate) fn order_in_the_thread() {
+    start("user");
+    let real_time = SIGRTMIN() + 3;
+    handle(real_time, note, 0);
+    enter();
+    (0..25).for_each(|value| queue_to_thread(real_time, value));
+    leave();
+    assert_eq!(runs(), 25);
+    assert!((0..25).all(|value| VALUES[value].load(SeqCst) == value));
+}
+
 pub(crate) fn several_at_once() {
     start("user");
     let real_time = SIGRTMIN() + 3;

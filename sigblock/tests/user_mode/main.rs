@@ -14,6 +14,7 @@ const ALL: &[(&str, fn())] = &[
     ("held_until_the_end_of_the_outermost_section", delivery::held_until_the_end),
     ("nothing_but_the_exact_value_delivers", delivery::exact_value),
     ("standard_signals_merge_and_others_queue_in_order", delivery::order),
+    ("signals_queued_to_the_thread_keep_their_order", delivery::order_in_the_thread),
     ("several_waiting_at_once_keep_their_order", delivery::several_at_once),
     ("siginfo_is_that_of_an_ordinary_delivery", delivery::same_siginfo),
     ("mask_is_given_back", delivery::mask_is_given_back),

@@ -86,6 +86,18 @@ pub fn queue(signal: c_int, value: usize) {
     assert_eq!(unsafe { libc::sigqueue(libc::getpid(), signal, value) }, 0);
 }
 
+/// Queues a signal to the calling thread, where [`queue`] queues it to the process.
+pub fn queue_to_thread(signal: c_int, value: usize) {
+    // SAFETY: numbers only.
+    let thread = unsafe { libc::gettid() };
+    // Number, error, code; then, behind the sender's process and user, the value.
+    let (mut information, code) = ([0_usize; 16], libc::SI_QUEUE as u32 as usize);
+    (information[0], information[1], information[3]) = (signal as usize, code, value);
+    let call = libc::SYS_rt_tgsigqueueinfo;
+    // SAFETY: a siginfo_t has 128 bytes.
+    assert_eq!(unsafe { libc::syscall(call, std::process::id(), thread, signal, &raw const information) }, 0);
+}
+
 /// The calling thread's word.
 pub fn word() -> u32 {
     sigblock::current().word.load(std::sync::atomic::Ordering::Relaxed)

@@ -7,6 +7,7 @@ use crate::artifact;
 use anyhow::{Context as _, Result, bail, ensure};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -15,7 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// A unit test that runs longer hangs, which its mutant may well cause.
-const UNIT_LIMIT: Duration = Duration::from_secs(30);
+const UNIT_LIMIT: Duration = Duration::from_secs(60);
 /// A suite ends by its own limits; this one is for a suite without.
 const SUITE_LIMIT: Duration = Duration::from_secs(600);
 
@@ -33,6 +34,8 @@ pub enum Verdict {
 /// The tests of one copy.
 pub struct Trial<'a> {
     copy: &'a Copy,
+    /// What each suite said on the unbroken copy.
+    unbroken: BTreeMap<String, String>,
 }
 
 /// What a run of a test came to.
@@ -45,19 +48,25 @@ enum Ending {
 impl<'a> Trial<'a> {
     /// For this copy.
     pub fn new(copy: &'a Copy) -> Self {
-        Self { copy }
+        Self { copy, unbroken: BTreeMap::new() }
     }
 
     /// An error unless the copy builds and the test passes.
     pub fn passes_unbroken(&mut self, test: &Test) -> Result<()> {
+        if let Test::Suite { suite, .. } = test
+            && let Some(said) = self.unbroken.get(suite)
+        {
+            return must_pass(ending(said.clone(), test));
+        }
         if let Err(said) = self.build(test)? {
             bail!("the workspace does not build\n{said}");
         }
-        match self.run(test)? {
-            Ending::Passed => Ok(()),
-            Ending::Failed => bail!("fails"),
-            Ending::Absent(said) => bail!("there is no such test, or it was not reached\n{said}"),
+        if let Test::Suite { suite, .. } = test {
+            let said = self.suite(suite)?;
+            self.unbroken.insert(suite.clone(), said.clone());
+            return must_pass(ending(said, test));
         }
+        must_pass(self.run(test)?)
     }
 
     /// Builds the copy as it is now and runs the test.
@@ -118,20 +127,16 @@ impl<'a> Trial<'a> {
                     Ending::Absent(said)
                 })
             }
-            Test::Suite { suite, check } => {
-                let mut command = Command::new(std::env::current_exe()?);
-                command.args(["test", suite, "--loader"]).arg(self.loader()?).env("RTLD_VERBOSE", "1");
-                let output = output_within(&mut command, SUITE_LIMIT)?;
-                let said = text(&output.with_context(|| format!("suite {suite} does not end"))?);
-                Ok(if has_line(&said, "FAIL", suite, check) {
-                    Ending::Failed
-                } else if has_line(&said, "pass", suite, check) {
-                    Ending::Passed
-                } else {
-                    Ending::Absent(said)
-                })
-            }
+            Test::Suite { suite, .. } => Ok(ending(self.suite(suite)?, test)),
         }
+    }
+
+    /// What a suite says about the copy's loader.
+    fn suite(&self, suite: &str) -> Result<String> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["test", suite, "--loader"]).arg(self.loader()?).env("RTLD_VERBOSE", "1");
+        let output = output_within(&mut command, SUITE_LIMIT)?;
+        Ok(text(&output.with_context(|| format!("suite {suite} does not end"))?))
     }
 
     /// The loader of the copy, under the name it is installed by.
@@ -146,6 +151,23 @@ impl<'a> Trial<'a> {
         let mut command = artifact::cargo_command();
         command.current_dir(&self.copy.tree).env("CARGO_TARGET_DIR", &self.copy.target);
         command
+    }
+}
+
+/// What a suite's report says about the test.
+fn ending(said: String, test: &Test) -> Ending {
+    match test {
+        Test::Suite { suite, check } if has_line(&said, "FAIL", suite, check) => Ending::Failed,
+        Test::Suite { suite, check } if has_line(&said, "pass", suite, check) => Ending::Passed,
+        _ => Ending::Absent(said),
+    }
+}
+
+fn must_pass(ending: Ending) -> Result<()> {
+    match ending {
+        Ending::Passed => Ok(()),
+        Ending::Failed => bail!("fails"),
+        Ending::Absent(said) => bail!("there is no such test, or it was not reached\n{said}"),
     }
 }
 
