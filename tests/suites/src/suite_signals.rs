@@ -39,6 +39,7 @@ impl Storm {
 /// Twenty seconds of it.
 pub fn run(context: &Context, report: &mut Report) -> Result<()> {
     crowd(context, report)?;
+    churn(context, report, 1)?;
     let share = |seconds: u64| (SECTIONS / SECONDS * seconds, SIGNALS / SECONDS * seconds);
     let program = build(context)?;
     for (backend, enter, seconds, way) in [
@@ -58,6 +59,7 @@ pub fn run(context: &Context, report: &mut Report) -> Result<()> {
 /// The soak: the first storm lasts `--seconds`, the others half as long.
 pub fn run_long(context: &Context, report: &mut Report) -> Result<()> {
     let seconds = context.seconds.unwrap_or(SECONDS);
+    churn(context, report, seconds.div_ceil(4))?;
     let program = build(context)?;
     for (backend, enter, seconds, way) in [
         ("user", false, seconds, Way::Interpreter),
@@ -83,6 +85,29 @@ fn crowd(context: &Context, report: &mut Report) -> Result<()> {
                 figures.at_least(report, "numbers", 20);
                 figures.is(report, "held", "1");
                 figures.all_zero(report, &["lost", "inside", "disordered"]);
+            }
+            Err(error) => report.check(format!("{name}: runs to its end"), Err(error)),
+        }
+    }
+    Ok(())
+}
+
+/// Threads that come and go: what one of them took is not lost at its end.
+fn churn(context: &Context, report: &mut Report, seconds: u64) -> Result<()> {
+    let program = Build::new("sigblock/soak/churn.c").flags(&["-O1", "-pthread"]).build(context)?;
+    for backend in ["user", "sigprocmask"] {
+        let name = format!("threads that come and go, {backend}");
+        let run = Run::new(&program).env("LD_SIGBLOCK", backend).args([seconds.to_string()]).limit(seconds + GRACE);
+        match Figures::read(&name, &run.output(context)?) {
+            Ok(figures) => {
+                report.note(figures.line());
+                figures.is(report, "backend", backend);
+                figures.all_zero(report, &["lost", "inside"]);
+                figures.at_least(report, "threads", 100 * seconds);
+                figures.at_least(report, "runs", 1_000 * seconds);
+                if backend == "user" {
+                    figures.at_least(report, "held", 10 * seconds);
+                }
             }
             Err(error) => report.check(format!("{name}: runs to its end"), Err(error)),
         }

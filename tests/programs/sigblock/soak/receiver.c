@@ -1,6 +1,7 @@
 // The receivers of the storm: a loop of sections in each thread, and the handlers that look where they arrive.
 #include "storm.h"
 #include <errno.h>
+#include <sys/mman.h>
 
 volatile int receivers_quit;
 static int handlers_enter;
@@ -68,8 +69,12 @@ static void handler(int number, siginfo_t *info, void *context) {
 void install_handlers(const struct storm *storm) {
     handlers_enter = storm->handlers_enter;
     struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_RESTART};
-    if (handlers_enter) sigemptyset(&action.sa_mask);
-    else sigfillset(&action.sa_mask);
+    if (handlers_enter) {
+        sigemptyset(&action.sa_mask);
+        action.sa_flags |= SA_ONSTACK;
+    } else {
+        sigfillset(&action.sa_mask);
+    }
     int failed = 0;
     for (int i = 0; i < QUEUED; i++) failed |= sigaction(queued(i), &action, NULL);
     for (int i = 0; i < QUEUED_ANY; i++) failed |= sigaction(queued_any(i), &action, NULL);
@@ -78,12 +83,21 @@ void install_handlers(const struct storm *storm) {
     if (failed) perror("sigaction"), exit(2);
 }
 
+// Room for a frame of every number on another, and more.
+static void use_alternate_stack(void) {
+    enum { SIZE = 1 << 18 };
+    stack_t stack = {.ss_size = SIZE};
+    stack.ss_sp = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (stack.ss_sp == MAP_FAILED || sigaltstack(&stack, NULL)) perror("sigaltstack"), exit(2);
+}
+
 // The thread starts with everything blocked, as its creator is, and unblocks when it can be found.
 void *receive(void *receiver) {
     struct receiver *r = receiver;
     int inlined = word_counts();
     self = r;
     r->word = sigblock_word();
+    if (handlers_enter) use_alternate_stack();
     sigset_t none;
     sigemptyset(&none);
     pthread_sigmask(SIG_SETMASK, &none, NULL);

@@ -1,6 +1,6 @@
 // storm SECONDS RATE [enter]: eight threads in nested sections under signals from another process, RATE a second in sum, real-time
-// and standard, to a thread and to the process. With `enter` the handlers open sections too. Prints what was counted as one
-// line of KEY=VALUE; judges nothing. Exit 2: could not run.
+// and standard, to a thread and to the process. With `enter` the handlers open sections too, interrupt one
+// another, and run on alternate stacks. Prints what was counted as one line of KEY=VALUE; judges nothing. Exit 2: could not run.
 #include "storm.h"
 #include <pthread.h>
 #include <sys/mman.h>

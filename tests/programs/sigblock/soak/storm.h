@@ -37,7 +37,7 @@ struct storm {
     volatile uint64_t stalled;    // rounds whose signals or sections did not arrive in STALL seconds
     volatile int stop;            // set by the receivers' process
     int rate;                     // signals a second in sum
-    int handlers_enter;           // handlers open sections themselves and may interrupt one another
+    int handlers_enter;           // handlers open sections, may interrupt one another, and run on a stack of their own
 };
 
 enum { STALL = 30 };
