@@ -349,6 +349,49 @@ static void nothing_queued(void) {
     tell_mask("mask", &now);
 }
 
+// Room for ten queued signals of this user in all, or fewer: as many handlers run as were taken.
+static void little_room(void) {
+    char line[256];
+    unsigned long queued = 0;
+    struct rlimit few;
+    FILE *status = fopen("/proc/self/status", "r");
+    while (status && fgets(line, sizeof line, status)) sscanf(line, "SigQ: %lu/", &queued);
+    few.rlim_cur = few.rlim_max = queued + 10;
+    on(SIGRTMIN + 2, 0);
+    on(SIGUSR1, 0);
+    if (setrlimit(RLIMIT_SIGPENDING, &few)) give_up("setrlimit");
+    for (int round = 0; round < 5; round++) {
+        int taken = 0, before = runs, wrong = 0;
+        enter();
+        for (int i = 0; i < 25; i++) taken += queue(SIGRTMIN + 2, i) == 0;
+        leave();
+        for (int i = before; i < runs && i < 256; i++) wrong += seen[i].value != i - before;
+        say("%s lost %d wrong %d; ", taken > 0 && taken < 25 ? "some" : "all or none", taken - (runs - before), wrong);
+    }
+    sigset_t now;
+    sigprocmask(SIG_BLOCK, 0, &now);
+    tell_mask("mask", &now);
+}
+// Each handler opens a section in which the next number comes: frames on frames, each with a slot of its own.
+static int deepest;
+static void opens_next(int number) {
+    int before = runs++;
+    if (number < SIGRTMIN + 20) {
+        enter();
+        raise(number + 1);
+        deepest += runs == before + 1;
+        leave();
+    }
+    say("%s%d", number < SIGRTMIN + 20 ? " " : "", number);
+}
+static void many_nested(void) {
+    for (int i = 0; i <= 20; i++) signal(SIGRTMIN + i, opens_next);
+    enter();
+    raise(SIGRTMIN);
+    leave();
+    say(", held %d, runs %d, depth %u", deepest, (int)runs, depth());
+}
+
 #define SAME(code) "inside 0, runs 2, code " code ", first difference at byte -1"
 static const struct test_case cases[] = {
     {"siginfo of kill", information_of_kill, SAME("0"), 0, 0},
@@ -373,6 +416,8 @@ static const struct test_case cases[] = {
     {"standard signals of the process merge, in user mode not with the first", standard_merge_process,
      "USR1 1, all 2", "USR1 2, all 3", 0},
     {"every number that may be held", every_number, "numbers 53, held 53, runs 53", 0, 0},
+    {"little room for queued signals", little_room, "=", 0, 0},
+    {"21 numbers, one in the other's handler", many_nested, "=", 0, 0},
     {"nesting", nesting, "3:0 2:0 1:0 0:1", 0, 0},
     {"a handler opens sections", handler_opens,
      "(10 depth 0 inside(12 depth 0)) end (10 depth 0 inside(12 depth 0)) depth 0", 0, 0},

@@ -305,6 +305,25 @@ static void shown_pending(void) {
     say(", after the end %d %d, runs %d", sigismember(&pending, SIGUSR1), sigismember(&pending, SIGUSR2), (int)runs);
 }
 
+// A handler that the C library knows nothing of.
+static void set_behind_its_back(void) {
+    struct {
+        void (*handler)(int, siginfo_t *, void *);
+        unsigned long flags;
+        void *restorer;
+        unsigned long mask;
+    } raw;
+    on(SIGUSR1, 0);
+    if (syscall(SYS_rt_sigaction, SIGUSR1, 0, &raw, 8)) give_up("rt_sigaction");
+    raw.handler = record;
+    if (syscall(SYS_rt_sigaction, SIGUSR1, &raw, 0, 8)) give_up("rt_sigaction");
+    enter();
+    raise(SIGUSR1);
+    say("inside %d", (int)runs);
+    leave();
+    say(", after %d", (int)runs);
+}
+
 static volatile int traced_stage;
 static void stop_of_tracer(void) {
     pid_t child = fork();
@@ -360,6 +379,7 @@ static const struct test_case cases[] = {
     {"signalfd of a held one: not the first in user mode", from_descriptor,
      "signalfd has it, handler 0", "signalfd Resource temporarily unavailable, handler 1", 0},
     {"sigpending shows held", shown_pending, "first 1, later 1, after the end 0 0, runs 2", 0, 0},
+    {"handler set by the kernel's call: in user mode inside", set_behind_its_back, "inside 0, after 1", "inside 1, after 1", 0},
     {"tracer's stop for a held signal: at the end, in user mode inside", stop_of_tracer,
      "stop for 10 at stage 2, exit 1", "stop for 10 at stage 1, stop for 10 at stage 2, exit 1", 0},
 };

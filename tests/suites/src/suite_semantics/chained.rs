@@ -140,6 +140,12 @@ fn java(context: &Context, report: &mut Report) -> Result<()> {
     let copy = tree.join("bin/java");
     let stdout = "sum 999000 null pointers 200\ndeep\ndeep\ndeep\nsignal true\nhook\n";
     let want = Want { status: Status::Exit(143), stdout, stderr: "" };
+    // Its own library for programs that have handlers besides: it stands before the C library's sigaction.
+    let chain = tree.join("lib/libjsig.so");
+    ensure!(chain.exists(), "no {} (Debian package openjdk-17-jre-headless)", chain.display());
+    compare(context, report, "Java with its library for chained handlers", &java, &want, |run| {
+        run.args(["-Xshare:auto", "-cp", ".", "Chained"]).copy(&copy).env("LD_PRELOAD", &chain)
+    });
     compare(context, report, "Java", &java, &want, |run| run.args(["-Xshare:auto", "-cp", ".", "Chained"]).copy(&copy));
     Ok(())
 }
