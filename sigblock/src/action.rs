@@ -1,6 +1,8 @@
 //! What the program wants done with each signal, in user mode, where the kernel's own action is our first-line handler.
 //!
 //! One immutable record an action, swapped by pointer, so that a signal that comes in the middle sees the old or the new one.
+//! Our first-line handler has several entry points, used in turn: the one that the kernel calls says which action the kernel
+//! had, whose mask is in force.
 //! Records are kept for ever and found again when the same action is set again: their number is that of different actions.
 
 use crate::hold::{HOLDABLE, bit};
@@ -17,12 +19,17 @@ pub(crate) struct Record {
     next: *const Record,
 }
 
+/// How many entry points there are. A signal that is under way while its action changes this often gets a newer one's handler.
+pub(crate) const TURNS: usize = 8;
+
 /// What is known about one signal.
 struct Entry {
     /// The action that our first-line handler serves; null where the kernel's action is the program's own.
     current: AtomicPtr<Record>,
-    /// The last one that had a handler: a signal may be under way to it.
-    last: AtomicPtr<Record>,
+    /// By entry point: the last action that the kernel was given with it.
+    turns: [AtomicPtr<Record>; TURNS],
+    /// The entry point that was used last.
+    turn: AtomicUsize,
     /// All that there ever were.
     all: AtomicPtr<Record>,
 }
@@ -31,7 +38,8 @@ impl Entry {
     const fn new() -> Entry {
         Entry {
             current: AtomicPtr::new(core::ptr::null_mut()),
-            last: AtomicPtr::new(core::ptr::null_mut()),
+            turns: [const { AtomicPtr::new(core::ptr::null_mut()) }; TURNS],
+            turn: AtomicUsize::new(0),
             all: AtomicPtr::new(core::ptr::null_mut()),
         }
     }
@@ -61,20 +69,26 @@ pub(crate) fn current(signal: i32) -> Option<&'static Record> {
     read(&entry(signal)?.current)
 }
 
-/// The action for a signal that has reached our first-line handler.
-pub(crate) fn for_arrival(signal: i32) -> Option<&'static Record> {
-    let entry = entry(signal)?;
-    read(&entry.current).or_else(|| read(&entry.last))
+/// The action that the kernel had when it called this entry point.
+pub(crate) fn at_turn(signal: i32, turn: usize) -> Option<&'static Record> {
+    read(entry(signal)?.turns.get(turn)?)
 }
 
-/// Makes an action the current one; false without memory. Under the lock.
-pub(crate) fn set(signal: i32, action: &Action) -> bool {
-    let Some(entry) = entry(signal) else { return false };
-    let Some(record) = intern(entry, action) else { return false };
-    let record = core::ptr::from_ref(record).cast_mut();
-    entry.last.store(record, Ordering::Release);
+/// The last action that had a handler.
+pub(crate) fn last(signal: i32) -> Option<&'static Record> {
+    let entry = entry(signal)?;
+    read(entry.turns.get(entry.turn.load(Ordering::Acquire))?)
+}
+
+/// Makes an action the current one; gives the entry point to tell the kernel of, or None without memory. Under the lock.
+pub(crate) fn set(signal: i32, action: &Action) -> Option<usize> {
+    let entry = entry(signal)?;
+    let record = core::ptr::from_ref(intern(entry, action)?).cast_mut();
+    let turn = (entry.turn.load(Ordering::Relaxed) + 1) % TURNS;
+    entry.turns.get(turn)?.store(record, Ordering::Release);
+    entry.turn.store(turn, Ordering::Release);
     entry.current.store(record, Ordering::Release);
-    true
+    Some(turn)
 }
 
 /// The kernel's action is the program's own again. Under the lock.
@@ -154,16 +168,19 @@ mod tests {
     fn records_are_kept_and_found_again() {
         let action = |handler| Action { handler, ..Action::default() };
         assert!(current(34).is_none());
-        assert!(set(34, &action(0x1000)));
+        assert_eq!(set(34, &action(0x1000)), Some(1));
         let first = current(34).map(core::ptr::from_ref);
         for handler in 0x2000..0x2100 {
-            assert!(set(34, &action(handler)));
+            assert!(set(34, &action(handler)).is_some());
         }
-        assert!(set(34, &action(0x1000)));
+        let turn = set(34, &action(0x1000));
         assert_eq!(current(34).map(core::ptr::from_ref), first);
         forget(34);
         assert!(current(34).is_none());
-        assert_eq!(for_arrival(34).map(|record| record.action.handler), Some(0x1000));
+        let handler = |record: Option<&'static Record>| record.map(|record| record.action.handler);
+        assert_eq!(handler(last(34)), Some(0x1000));
+        assert_eq!(handler(turn.and_then(|turn| at_turn(34, turn))), Some(0x1000));
+        assert_eq!(handler(turn.and_then(|turn| at_turn(34, (turn + TURNS - 1) % TURNS))), Some(0x20ff));
         assert!(current(0).is_none() && current(65).is_none() && current(-5).is_none());
     }
 }

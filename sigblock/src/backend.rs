@@ -4,7 +4,7 @@ use crate::section::{self, COUNT, TELL};
 use crate::state::{self, REGISTERED, ThreadState};
 use crate::{direct, hold, outside};
 use core::fmt;
-use core::sync::atomic::{AtomicU8, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use rtld_sys::signal;
 
 /// What honours the word.
@@ -120,9 +120,26 @@ pub fn start<'a>(wish: Wish<'a>) -> Option<Complaint<'a>> {
         // Its own default holds more than we do: SIGABRT and glibc's own signals.
         tell_mask();
     }
-    let tell = if matches!(backend, Backend::Kernel | Backend::Sigprocmask) { TELL } else { 0 };
-    section::set_extra(tell | if wish.count { COUNT } else { 0 });
+    COUNTED.store(wish.count, Ordering::Relaxed);
     complaint
+}
+
+/// Sections are counted.
+static COUNTED: AtomicBool = AtomicBool::new(false);
+
+/// From here on sections hold signals. Before the program's code runs there is nobody to hold them for, and they cost
+/// nothing.
+pub fn activate() {
+    let tell = if matches!(current(), Backend::Kernel | Backend::Sigprocmask) { TELL } else { 0 };
+    let count = if COUNTED.load(Ordering::Relaxed) { COUNT } else { 0 };
+    section::set_extra(tell | count);
+}
+
+/// Takes sigprocmask in place of user mode, where handlers of the program's do not pass by ours after all. Before
+/// [`activate`].
+pub fn give_up_user_mode() {
+    CURRENT.store(Backend::Sigprocmask as u8, Ordering::Relaxed);
+    REASON.store(Reason::NotHad as u8, Ordering::Relaxed);
 }
 
 /// The back end.

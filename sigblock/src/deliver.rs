@@ -74,7 +74,7 @@ fn give_out(state: &ThreadState, mut mask: Mask) {
         }
         // Everything is as if this one had never been there, should the handler not come back.
         let Some(slot) = stash::take(state, |slot| slot.signal == number) else { break };
-        match action::for_arrival(number) {
+        match action::last(number) {
             Some(record) if hold::has_handler(number) || direct::is_filtered() => {
                 mask = direct::call(state, record, slot, mask);
                 let _ = signal::change_mask(How::Block, hold::current());

@@ -1,7 +1,7 @@
 //! The C library's functions that set what a signal does, in user mode: handlers of signals that can be held stand behind our
 //! first-line handler; everything else goes to the kernel as it is. What the program reads back is what it set.
 
-use crate::action::{self, LOCK, Record};
+use crate::action::{self, LOCK};
 use crate::backend::{self, Backend};
 use crate::hold::{INTERNAL, bit};
 use crate::outside::set_error;
@@ -68,7 +68,7 @@ fn exchange(number: c_int, fresh: Option<&Action>) -> Result<Action, Errno> {
     if !user || !action::is_ours(number) || state.state.load(Ordering::Relaxed) & IN_VFORK != 0 {
         // A vfork child has the table of its parent, but actions of its own.
         // SAFETY: the program's handler is a function; the restorer is ours.
-        return unsafe { signal::set_action(number, fresh) }.map(|old| as_seen(number, old));
+        return unsafe { signal::set_action(number, fresh) }.map(|old| seen(number, old));
     }
     section::acquire(state, &LOCK);
     let result = change(number, fresh);
@@ -81,23 +81,21 @@ fn change(number: c_int, fresh: Option<&Action>) -> Result<Action, Errno> {
     let before = action::current(number);
     let Some(fresh) = fresh else {
         // SAFETY: only asks.
-        return unsafe { signal::set_action(number, None) }.map(|old| seen(before, old));
+        return unsafe { signal::set_action(number, None) }.map(|old| seen(number, old));
     };
     if [DEFAULT, IGNORE].contains(&fresh.handler) {
         // SAFETY: no function.
         let old = unsafe { signal::set_action(number, Some(fresh)) }?;
         action::forget(number);
-        return Ok(seen(before, old));
+        return Ok(seen(number, old));
     }
     let kept = Action { flags: fresh.flags & KEPT, mask: fresh.mask & !crate::hold::ALWAYS, ..*fresh };
     // First the table: the signal may come as soon as the kernel knows.
-    if !action::set(number, &kept) {
-        return Err(Errno::NOMEM);
-    }
-    let ours = Action { handler: first_line::address(), flags: fresh.flags & !SA_RESETHAND | SA_SIGINFO, ..*fresh };
+    let turn = action::set(number, &kept).ok_or(Errno::NOMEM)?;
+    let ours = Action { handler: first_line::address(turn), flags: fresh.flags & !SA_RESETHAND | SA_SIGINFO, ..*fresh };
     // SAFETY: our handler may run at any time; the restorer is ours.
     match unsafe { signal::set_action(number, Some(&ours)) } {
-        Ok(old) => Ok(seen(before, old)),
+        Ok(old) => Ok(seen(number, old)),
         Err(error) => {
             action::restore(number, before);
             Err(error)
@@ -105,16 +103,10 @@ fn change(number: c_int, fresh: Option<&Action>) -> Result<Action, Errno> {
     }
 }
 
-/// What the program set where the kernel has our first-line handler; else what the kernel has.
-fn seen(record: Option<&'static Record>, kernel: Action) -> Action {
-    match record {
-        Some(record) if kernel.handler == first_line::address() => record.action,
-        _ => kernel,
-    }
-}
-
-fn as_seen(number: c_int, kernel: Action) -> Action {
-    seen(action::current(number), kernel)
+/// What the program set where the kernel has an entry point of ours; else what the kernel has.
+fn seen(number: c_int, kernel: Action) -> Action {
+    let record = first_line::turn_of(kernel.handler).and_then(|turn| action::at_turn(number, turn));
+    record.map_or(kernel, |record| record.action)
 }
 
 /// sigaction(2).

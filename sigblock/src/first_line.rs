@@ -3,7 +3,7 @@
 //!
 //! It runs on whatever stack the program chose for its handlers, so it is frugal.
 
-use crate::action::{self, Record};
+use crate::action::{self, Record, TURNS};
 use crate::deliver::{self, count_held, is_marker};
 use crate::hold::{self, bit};
 use crate::section;
@@ -19,8 +19,23 @@ global_asm!(
     r#"
     .text
     .p2align 4
-    .globl sigblock_first_line
-    .hidden sigblock_first_line
+    .globl sigblock_first_lines
+    .hidden sigblock_first_lines
+    .type sigblock_first_lines,@function
+    # The entry points: all arguments stay, rcx gets the entry point's number.
+sigblock_first_lines:
+    .cfi_startproc
+    .set sigblock_turn, 0
+    .rept {turns}
+    .p2align 4
+    mov     ecx, sigblock_turn
+    jmp     sigblock_first_line
+    .set sigblock_turn, sigblock_turn + 1
+    .endr
+    .cfi_endproc
+    .size sigblock_first_lines, . - sigblock_first_lines
+
+    .p2align 4
     .type sigblock_first_line,@function
 sigblock_first_line:
     .cfi_startproc
@@ -44,16 +59,26 @@ sigblock_first_line:
     .cfi_endproc
     .size sigblock_first_line, . - sigblock_first_line
 "#,
+    turns = const TURNS,
     arrive = sym arrive,
 );
 
 unsafe extern "C" {
-    fn sigblock_first_line();
+    fn sigblock_first_lines();
 }
 
-/// Its address, for the kernel.
-pub(crate) fn address() -> usize {
-    sigblock_first_line as *const () as usize
+/// Bytes from one entry point to the next.
+const STRIDE: usize = 16;
+
+/// The address of an entry point, for the kernel.
+pub(crate) fn address(turn: usize) -> usize {
+    (sigblock_first_lines as *const () as usize).wrapping_add(turn * STRIDE)
+}
+
+/// The entry point with an address, if it is one.
+pub(crate) fn turn_of(handler: usize) -> Option<usize> {
+    let distance = handler.wrapping_sub(address(0));
+    (distance < TURNS * STRIDE).then_some(distance / STRIDE)
 }
 
 /// The part of the kernel's `struct ucontext` that matters here.
@@ -73,8 +98,8 @@ pub(crate) const FIRST_QUEUED: c_int = 32;
 pub(crate) const SA_RESETHAND: u64 = 0x8000_0000;
 
 /// A signal has come. Gives the program's handler if it is to run now, or 0.
-extern "C" fn arrive(number: c_int, information: *mut Information, context: *mut Context) -> usize {
-    let Some(record) = action::for_arrival(number) else { return 0 };
+extern "C" fn arrive(number: c_int, information: *mut Information, context: *mut Context, turn: usize) -> usize {
+    let Some(record) = action::at_turn(number, turn) else { return 0 };
     let state = state::current();
     // SAFETY: the kernel passes a siginfo_t in its frame, which is ours until we return.
     let information = unsafe { &mut *information };

@@ -57,6 +57,8 @@ enum Kind {
     Outside,
     /// The same, and those of the program: nothing of this image stays.
     Leaves,
+    /// Saves the mask, which must be the program's, for a jump that may come later.
+    Lends,
     /// The same as Outside; what was put away goes back to the kernel, which looks for it there.
     Waits,
     /// The same; in the child there is more to do.
@@ -74,7 +76,7 @@ enum Kind {
 }
 
 /// Every stub, in the order of the assembly.
-const STUBS: [(&[u8], Kind); 43] = [
+const STUBS: [(&[u8], Kind); 46] = [
     (b"sigsuspend", Kind::Outside),
     (b"__sigsuspend", Kind::Outside),
     (b"sigpause", Kind::Outside),
@@ -110,6 +112,9 @@ const STUBS: [(&[u8], Kind); 43] = [
     (b"_longjmp", Kind::Jump),
     (b"siglongjmp", Kind::Jump),
     (b"__longjmp_chk", Kind::Jump),
+    (b"setjmp", Kind::Lends),
+    (b"__sigsetjmp", Kind::Lends),
+    (b"getcontext", Kind::Lends),
     (b"setcontext", Kind::Context),
     (b"swapcontext", Kind::Swap),
     (b"prctl", Kind::Prctl),
@@ -122,7 +127,7 @@ const STUBS: [(&[u8], Kind); 43] = [
 ];
 
 /// How many of them go on with a jump.
-const JUMPING: usize = 39;
+const JUMPING: usize = 42;
 /// Bytes from one stub to the next.
 const STRIDE: usize = 16;
 
@@ -159,6 +164,7 @@ extern "C" fn before(index: usize, arguments: &mut Arguments) -> usize {
             callback::suspend(state);
             mask::lend(state);
         }
+        Kind::Lends => mask::lend(state),
         Kind::Fork => {
             callback::suspend(state);
             arguments.first = fork::before(state);
@@ -175,7 +181,10 @@ extern "C" fn before(index: usize, arguments: &mut Arguments) -> usize {
         }
         Kind::Jump => jump::to_buffer(state, arguments.first),
         Kind::Context => jump::to_context(state, arguments.first),
-        Kind::Swap => callback::detach(state),
+        Kind::Swap => {
+            callback::detach(state);
+            mask::lend(state);
+        }
         Kind::Prctl => look_for_filter(kernel::__NR_prctl as usize, arguments.first),
         Kind::SystemCall => look_for_filter(arguments.first, arguments.second),
     }
@@ -213,7 +222,7 @@ unsafe extern "C" {
     fn sigblock_stubs();
 }
 
-const _: () = assert!(JUMPING == 39 && STUBS.len() == JUMPING + 4);
+const _: () = assert!(JUMPING == 42 && STUBS.len() == JUMPING + 4);
 
 global_asm!(
     r#"

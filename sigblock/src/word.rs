@@ -2,6 +2,8 @@
 //!
 //! Only the owning thread writes it, so each change is one plain read-modify-write instruction: it cannot be torn by a
 //! signal, and no other processor writes. Another thread that reads it must order its read by itself (membarrier(2)).
+//!
+//! On aarch64 it is an exclusive load and store, which a signal in between makes fail and try again.
 
 use core::arch::asm;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -21,7 +23,22 @@ pub const PENDING: u32 = 1;
 pub unsafe fn enter(word: *const AtomicU32) {
     // SAFETY: one instruction on the word that the caller owns; as it may touch memory, the compiler moves nothing
     // across it.
-    unsafe { asm!("add dword ptr [{word}], {step}", word = in(reg) word, step = const STEP, options(nostack)) };
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        asm!("add dword ptr [{word}], {step}", word = in(reg) word, step = const STEP, options(nostack))
+    };
+    // SAFETY: as above, as one instruction to any signal.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        asm!(
+            include_str!("word/aarch64_enter.s"),
+            word = in(reg) word,
+            fresh = out(reg) _,
+            failed = out(reg) _,
+            step = const STEP,
+            options(nostack, preserves_flags)
+        );
+    }
 }
 
 /// Lowers the calling thread's word. What came before stays before it. Gives what is left: exactly [`PENDING`] if a signal
@@ -32,7 +49,22 @@ pub unsafe fn enter(word: *const AtomicU32) {
 #[inline(always)]
 pub unsafe fn leave(word: *const AtomicU32) -> u32 {
     // SAFETY: as enter.
-    unsafe { asm!("sub dword ptr [{word}], {step}", word = in(reg) word, step = const STEP, options(nostack)) };
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        asm!("sub dword ptr [{word}], {step}", word = in(reg) word, step = const STEP, options(nostack))
+    };
+    // SAFETY: as enter.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        asm!(
+            include_str!("word/aarch64_leave.s"),
+            word = in(reg) word,
+            fresh = out(reg) _,
+            failed = out(reg) _,
+            step = const STEP,
+            options(nostack, preserves_flags)
+        );
+    }
     // SAFETY: the caller's word.
     unsafe { (*word).load(Ordering::Relaxed) }
 }
@@ -51,7 +83,15 @@ pub fn count(word: u32) -> u32 {
 #[inline(always)]
 pub fn note_stack(place: &AtomicUsize) {
     // SAFETY: one store to a word that is borrowed.
-    unsafe { asm!("mov qword ptr [{place}], rsp", place = in(reg) place, options(nostack, preserves_flags)) };
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        asm!("mov qword ptr [{place}], rsp", place = in(reg) place, options(nostack, preserves_flags))
+    };
+    // SAFETY: as above.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        asm!("mov {now}, sp", "str {now}, [{place}]", now = out(reg) _, place = in(reg) place, options(nostack, preserves_flags))
+    };
 }
 
 #[cfg(test)]

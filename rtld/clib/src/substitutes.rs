@@ -191,6 +191,12 @@ substitutes! {
     LongJumpSignal = b"siglongjmp",
     /// `__longjmp_chk`
     LongJumpChecked = b"__longjmp_chk",
+    /// `setjmp`
+    SetJump = b"setjmp",
+    /// `__sigsetjmp`
+    SetSignalJump = b"__sigsetjmp",
+    /// `getcontext`
+    GetContext = b"getcontext",
     /// `setcontext`
     SetContext = b"setcontext",
     /// `swapcontext`

@@ -104,6 +104,7 @@ impl BringUp<'_> {
             fork::register(snapshot);
         }
         exports::debugger_is_consistent();
+        sigblock::backend::activate();
         // SAFETY: all objects are relocated and the main thread is complete.
         unsafe { initialise::run_at_start(world, order, exports::refuse) };
         Ok(())

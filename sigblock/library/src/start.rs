@@ -78,15 +78,20 @@ fn begin() {
     TELL.store(tell, Ordering::Relaxed);
     let asked = system::variable(c"LD_SIGBLOCK");
     let mask = system::variable(c"LD_SIGBLOCK_MASK");
-    let wish = |backend| Wish { backend, mask, count: tell, original };
-    let mut complaint = backend::start(wish(asked));
-    if backend::current() == Backend::User && !is_in_front() {
-        // The program's references to sigaction(2) were bound before we came: handlers would run inside sections.
-        complaint = complaint.or(backend::start(wish(Some(b"sigprocmask"))));
-    }
+    let complaint = backend::start(Wish { backend: asked, mask, count: tell, original });
+    backend::activate();
     if let Some(complaint) = complaint {
         report::line(format_args!("{}: {complaint}\n", Text(system::program())));
     }
+    if backend::current() == Backend::User && !is_in_front() {
+        // The program's references to sigaction(2) were bound before we came: handlers would run inside sections.
+        backend::give_up_user_mode();
+        if asked == Some(b"user") {
+            let program = Text(system::program());
+            report::line(format_args!("{program}: LD_SIGBLOCK=user: libsigblock came too late; using sigprocmask\n"));
+        }
+    }
+    backend::activate();
 }
 
 /// Whether the program's references get our definitions.

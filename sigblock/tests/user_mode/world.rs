@@ -38,6 +38,7 @@ pub fn start(name: &'static str) {
     prepare_thread();
     let wish = backend::Wish { backend: Some(name.as_bytes()), mask: None, count: true, original };
     assert!(backend::start(wish).is_none());
+    backend::activate();
     assert_eq!(backend::name(backend::current()), name);
 }
 

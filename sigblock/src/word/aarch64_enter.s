@@ -1,0 +1,4 @@
+2:  ldxr    {fresh:w}, [{word}]
+    add     {fresh:w}, {fresh:w}, {step}
+    stxr    {failed:w}, {fresh:w}, [{word}]
+    cbnz    {failed:w}, 2b
