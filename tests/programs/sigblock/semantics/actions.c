@@ -370,9 +370,6 @@ static void turns(void) {
     }
     stop_turns = 1;
     pthread_join(thread, 0);
-    // In user mode the kernel's action and the program's record change one after the other: a frame made in between
-    // has the mask of one and the handler of the other. Known, and not counted.
-    if (!strcmp(backend(), "user")) torn_masks = 0;
     say("torn %d masks %d, lost %d", torn, torn_masks, sent - first_runs - second_runs);
 }
 
