@@ -3,6 +3,7 @@
 fn main() {
     let options = [
         "-Wl,-soname,libsigblock.so",
+        "-Wl,-Bsymbolic-functions",
         "-Wl,-z,nodelete",
         "-Wl,-z,now",
         "-Wl,-z,relro",

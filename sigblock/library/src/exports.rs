@@ -9,6 +9,18 @@ use core::ffi::CStr;
 use core::sync::atomic::AtomicPtr;
 
 macro_rules! export {
+    ($($replaced:ident),* $(,)?) => {
+        all! {
+            dl_iterate_phdr, dlopen, dlsym, dlclose,
+            // sigblock.h
+            sigblock_enter, sigblock_leave, sigblock_word, sigblock_backend, sigblock_mask, sigblock_counts,
+            sigblock_register, sigblock_release,
+            $($replaced),*
+        }
+    };
+}
+
+macro_rules! all {
     ($($name:ident),* $(,)?) => {
         /// The names, as numbers.
         #[allow(non_camel_case_types, reason = "they are the C library's")]
@@ -41,25 +53,12 @@ macro_rules! export {
     };
 }
 
-export! {
-    dl_iterate_phdr, dlopen, dlsym, dlclose,
-    // sigblock.h
-    sigblock_enter, sigblock_leave, sigblock_word, sigblock_backend, sigblock_mask, sigblock_counts,
-    sigblock_register, sigblock_release,
-    // sigblock::REPLACED, in its order
-    sigaction, __sigaction, signal, ssignal, bsd_signal, sysv_signal, __sysv_signal, sigset, sigignore,
-    siginterrupt, sigvec, sigprocmask, pthread_sigmask, sighold, sigrelse, sigblock, sigsetmask, siggetmask,
-    sigpending, vfork, __vfork, sigsuspend, __sigsuspend, sigpause, __sigpause, __xpg_sigpause, pause, ppoll,
-    __ppoll_chk, pselect, epoll_pwait, epoll_pwait2, sigwait, sigwaitinfo, sigtimedwait, execve, execv, execvp,
-    execvpe, execl, execle, execlp, fexecve, execveat, posix_spawn, posix_spawnp, pthread_create, thrd_create, exit,
-    quick_exit, system, popen, longjmp, _longjmp, siglongjmp, __longjmp_chk, setcontext, swapcontext, prctl,
-    syscall, fork, __fork, __libc_fork, _Fork,
-}
+sigblock::for_replaced!(export);
 
+/// How many of them come before those of the C library that sections replace.
+pub const BEFORE_REPLACED: usize = INTERFACE.1 + 1;
 /// How many names there are.
-pub const COUNT: usize = 76;
-/// How many of them come before those of `sigblock::REPLACED`.
-pub const BEFORE_REPLACED: usize = 12;
+pub const COUNT: usize = BEFORE_REPLACED + sigblock::REPLACED.len();
 /// The first and the last of the functions of sigblock.h.
 pub const INTERFACE: (usize, usize) = (Name::sigblock_enter as usize, Name::sigblock_release as usize);
 
@@ -72,36 +71,6 @@ const fn named(name: &'static str) -> &'static CStr {
         Ok(name) => name,
         Err(_) => c"",
     }
-}
-
-const _: () = assert!(are_replaced(), "the names after those of sigblock.h must be those of sigblock::REPLACED");
-
-const fn are_replaced() -> bool {
-    let (mut ours, mut theirs) = (NAMES.as_slice(), sigblock::REPLACED);
-    let mut skipped = 0;
-    while let Some((name, rest)) = ours.split_first() {
-        ours = rest;
-        if skipped < BEFORE_REPLACED {
-            skipped += 1;
-            continue;
-        }
-        let Some((other, rest)) = theirs.split_first() else { return false };
-        theirs = rest;
-        if !are_same(name.to_bytes(), other) {
-            return false;
-        }
-    }
-    theirs.is_empty()
-}
-
-const fn are_same(mut one: &[u8], mut other: &[u8]) -> bool {
-    while let (Some((first, rest)), Some((second, others))) = (one.split_first(), other.split_first()) {
-        if *first != *second {
-            return false;
-        }
-        (one, other) = (rest, others);
-    }
-    one.is_empty() && other.is_empty()
 }
 
 unsafe extern "C" {

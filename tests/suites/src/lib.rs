@@ -23,6 +23,7 @@ mod suite_handlers;
 mod suite_ifunc;
 mod suite_init_order;
 mod suite_lazy;
+mod suite_library;
 mod suite_mapping;
 mod suite_memory;
 mod suite_nss;
@@ -169,6 +170,11 @@ pub const SUITES: &[Suite] = &[
         summary: "what a section does to signals, in each back end",
         run: suite_semantics::run,
     },
+    Suite {
+        name: "library",
+        summary: "libsigblock under ld-linux: as a preload, linked, opened; and under our loader, where it steps aside",
+        run: suite_library::run,
+    },
 ];
 
 /// Suites of many minutes, for `cargo xtask soak`.
@@ -187,5 +193,10 @@ pub const SOAKS: &[Suite] = &[
         name: "handlers",
         summary: "suite handlers for a minute and more, 50,000 handler runs and 10,000 plug-ins",
         run: suite_handlers::run_long,
+    },
+    Suite {
+        name: "library",
+        summary: "the timers and the storm of suite library for a minute each",
+        run: suite_library::run_long,
     },
 ];

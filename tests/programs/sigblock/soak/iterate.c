@@ -1,4 +1,4 @@
-// iterate SECONDS: a timer's handler calls dl_iterate_phdr while the main line does nothing else. Under ld-linux (glibc 2.36)
+// iterate SECONDS [HERTZ]: a timer's handler calls dl_iterate_phdr while the main line does nothing else. Under ld-linux (glibc 2.36)
 // it hangs at once: iterate.hang.txt has the backtrace. Prints counts; needs nothing of the loader but dl_iterate_phdr.
 #define _GNU_SOURCE
 #include <link.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { PERIOD = 50000 }; // nanoseconds
+enum { HERTZ = 20000 };
 
 static volatile unsigned long runs, wrong;
 static int objects;
@@ -33,10 +33,11 @@ static void handler(int number) {
 
 int main(int argc, char **argv) {
     double seconds = argc > 1 ? atof(argv[1]) : 1;
+    long nanoseconds = 1000000000L / (argc > 2 ? atoi(argv[2]) : HERTZ);
     objects = iterate();
     struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
     struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMIN + 2};
-    struct itimerspec period = {{0, PERIOD}, {0, PERIOD}};
+    struct itimerspec period = {{0, nanoseconds}, {0, nanoseconds}};
     timer_t timer;
     if (sigaction(SIGRTMIN + 2, &action, NULL) || timer_create(CLOCK_MONOTONIC, &event, &timer) ||
         timer_settime(timer, 0, &period, NULL))
