@@ -12,7 +12,7 @@ use cases::compare;
 use std::path::PathBuf;
 
 /// The programs, each a table of cases about one subject.
-const PROGRAMS: [&str; 13] = [
+const PROGRAMS: [&str; 14] = [
     "matrix.c",
     "matrix_processes.c",
     "delivery.c",
@@ -24,6 +24,7 @@ const PROGRAMS: [&str; 13] = [
     "threads.c",
     "filter.c",
     "rules.c",
+    "random.c",
     "leaving.cpp",
     "frames.cpp",
 ];
