@@ -6,9 +6,9 @@
 mod cases;
 mod chained;
 
-use crate::harness::{Build, Context, Report, Run};
+use crate::harness::{Build, Compiler, Context, Report, Run};
 use anyhow::Result;
-use cases::compare;
+use cases::{alone, compare};
 use std::path::PathBuf;
 
 /// The programs, each a table of cases about one subject.
@@ -59,6 +59,7 @@ pub fn run(context: &Context, report: &mut Report) -> Result<()> {
     if only.is_some() {
         return Ok(());
     }
+    libunwind(context, report)?;
     let program = build(context, "hold_mask.c")?;
     compare(context, report, "mask", &program, |run| run);
     for (list, held) in MASKS {
@@ -66,6 +67,25 @@ pub fn run(context: &Context, report: &mut Report) -> Result<()> {
         compare(context, report, &format!("LD_SIGBLOCK_MASK={list}"), &program, configure);
     }
     chained::run(context, report)
+}
+
+/// Exceptions out of callbacks by LLVM's unwinder. Under ld-linux they end in a fault: its own dl_iterate_phdr catches them
+/// and has libgcc's go on.
+fn libunwind(context: &Context, report: &mut Report) -> Result<()> {
+    let program = Build::new("sigblock/semantics/leaving.cpp")
+        .compiler(Compiler::Clang)
+        .flags(&["-O1", "-pthread", "-Wl,-z,lazy"])
+        .flags(&["-stdlib=libc++", "--rtlib=compiler-rt", "--unwindlib=libunwind"])
+        .output("leaving-libunwind")
+        .build(context)?;
+    let names = [
+        "exception",
+        "exception out of two visits",
+        "exception out of the inner of two visits",
+        "exception and jumps that stay in the callback",
+    ];
+    alone(context, report, "leaving, LLVM's unwinder", &program, &names);
+    Ok(())
 }
 
 fn build(context: &Context, source: &str) -> Result<PathBuf> {

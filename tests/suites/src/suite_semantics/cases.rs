@@ -45,6 +45,26 @@ pub fn compare(context: &Context, report: &mut Report, subject: &str, program: &
     }
 }
 
+/// Runs some cases of `program` in each back end alone: ld-linux cannot do them, so that each must say what it expects.
+pub fn alone(context: &Context, report: &mut Report, subject: &str, program: &Path, names: &[&str]) {
+    for back_end in BACK_ENDS {
+        let run = Run::new(program).way(Way::Interpreter).args(names).env("LD_SIGBLOCK", back_end);
+        let cases = match table(context, &run.limit(LIMIT), back_end) {
+            Ok(cases) => cases,
+            Err(error) => {
+                report.check(format!("{subject} ({back_end})"), Err(error));
+                continue;
+            }
+        };
+        report.equal(format!("{subject}: all cases ran ({back_end})"), cases.len(), names.len());
+        for case in &cases {
+            let written = case.expected != "=";
+            let checked = if written { expected(case, &case.expected) } else { Err("it expects nothing".to_owned()) };
+            report.check(format!("{subject}: {} ({back_end})", case.name), checked);
+        }
+    }
+}
+
 /// Seconds for a whole table; a case that hangs ends itself before that.
 const LIMIT: u64 = 120;
 
