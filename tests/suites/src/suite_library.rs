@@ -1,8 +1,9 @@
 //! Suite and soak `library`: libsigblock without our loader. Programs run under ld-linux with it as they do without, their
 //! calls of the loader being sections; a thread library that is built on it passes a storm of signals; a handler that
 //! iterates does not hang, as it does without. Under our loader it leaves everything to that. Owns what must be reached; the
-//! programs count. The facts of the files are in `file`.
+//! programs count. The facts of the files are in `file`, what the document says of tests in `document`.
 
+mod document;
 mod file;
 
 use crate::figures::Figures;
@@ -29,9 +30,11 @@ struct Library {
 pub fn run(context: &Context, report: &mut Report) -> Result<()> {
     let library = Library::copy(context)?;
     file::check(context, report, &library)?;
+    document::check(context, report)?;
     aside(context, report, &library)?;
     opened(context, report, &library)?;
     secure(context, report, &library)?;
+    weak(context, report, &library)?;
     programs(context, report, &library)?;
     iterating(context, report, &library, 10)?;
     storm(context, report, &library, 3)
@@ -167,6 +170,31 @@ fn secure(context: &Context, report: &mut Report, library: &Library) -> Result<(
     let name = "a set-uid program has a back end that holds signals";
     report.equal(name, secure.text().contains("early=0 late=1"), true);
     report.equal("... and says nothing", secure.error_text(), "");
+    Ok(())
+}
+
+/// What only a loader can do: `docs/signals.md` has the list.
+fn weak(context: &Context, report: &mut Report, library: &Library) -> Result<()> {
+    let plugin = |name: &str| {
+        Build::new("sigblock/library/constructed.c").shared().output(format!("lib{name}.so")).build(context)
+    };
+    let (path, _) = (plugin("path")?, plugin("name")?);
+    let program = library.linked(context, "weak.c").flags(&["-rdynamic", "-Wl,-z,lazy"]).build(context)?;
+    for (way, want) in [
+        (
+            Way::Reference,
+            "bound=0 constructor_by_path=0 constructor_by_name=1 inside_by_dlvsym=1 answers=0 goes_on=0\n",
+        ),
+        (
+            Way::Interpreter,
+            "bound=1 constructor_by_path=1 constructor_by_name=1 inside_by_dlvsym=0 answers=1 goes_on=1\n",
+        ),
+    ] {
+        let run = Run::new(&program).way(way).env("LD_SIGBLOCK", "user").env("SIGBLOCK_STATISTICS", "1");
+        let run = run.env("LD_DEBUG", "sigblock").args([path.as_os_str(), "libname.so".as_ref()]);
+        let outcome = run.output(context)?;
+        report.equal(format!("what only a loader can do ({way:?})"), outcome.text().as_str(), want);
+    }
     Ok(())
 }
 
