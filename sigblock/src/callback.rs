@@ -7,7 +7,7 @@
 use crate::section;
 use crate::state::ThreadState;
 use crate::{deliver, word};
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 use rtld_sys::signal;
 
 /// What a section gives back when it is interrupted or ends without its callback's return.
@@ -69,7 +69,8 @@ impl Open {
 pub unsafe fn open(state: &ThreadState, record: *mut Open) {
     // SAFETY: the caller's record.
     let entry = unsafe { &mut *record };
-    if entry.place.swap(LINKED, Ordering::Relaxed) != LINKED {
+    if entry.place.load(Ordering::Relaxed) != LINKED {
+        entry.place.store(LINKED, Ordering::Relaxed);
         entry.previous = state.open.load(Ordering::Relaxed);
         entry.stack = record.addr();
         state.open.store(record, Ordering::Relaxed);
@@ -91,7 +92,10 @@ pub unsafe fn close(state: &ThreadState, record: *mut Open) {
         state.open.store(entry.previous, Ordering::Relaxed);
     }
     entry.place.store(UNLINKED, Ordering::Relaxed);
-    if entry.raised.swap(0, Ordering::Relaxed) != 0 {
+    // No handler finds the record any more, so the flag is nobody else's: no need for an exchange, which is dear.
+    compiler_fence(Ordering::SeqCst);
+    if entry.raised.load(Ordering::Relaxed) != 0 {
+        entry.raised.store(0, Ordering::Relaxed);
         section::leave(state);
     }
 }

@@ -15,7 +15,7 @@ use rtld_link::object::ObjectIndex;
 use rtld_runtime::find_object::FoundObject;
 use rtld_runtime::nearest::{self, Information};
 use rtld_runtime::world::{Handle, Snapshot, SubstituteTable, World};
-use rtld_runtime::{last_error, thread_local, threads, writer};
+use rtld_runtime::{last_error, thread_local, threads};
 use rtld_sys::process;
 
 /// Fills the table of our functions: the loader's, and what the back end of sections replaces. What is left out stays the C
@@ -120,15 +120,9 @@ extern "C" fn tls_get_address_soft(handle: *const Handle) -> usize {
     .unwrap_or(0)
 }
 
-/// A thread begins. If a callback begins it, its section ends here: the new thread gets the mask of signals of this one.
-fn before_thread(world: &World) {
-    sigblock::callback::suspend(sigblock::current());
-    writer::prepare(world);
-}
-
 extern "C" fn allocate_tls(control: usize) -> usize {
     let world = here();
-    before_thread(world);
+    threads::before_another(world);
     let made = control == 0;
     let Some(control) = (if made { thread_local::allocate_block(world) } else { Some(control) }) else { return 0 };
     // SAFETY: glibc calls this for a thread that does not run yet, with memory of the size that we told it.
@@ -155,7 +149,7 @@ extern "C" fn allocate_tls(control: usize) -> usize {
 
 extern "C" fn allocate_tls_init(control: usize) -> usize {
     let world = here();
-    before_thread(world);
+    threads::before_another(world);
     // In the child of a fork it may be a stack of a thread that was in the parent only.
     if control == 0 || world.threads.add(control).is_err() {
         return 0;

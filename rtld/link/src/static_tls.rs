@@ -261,10 +261,19 @@ impl TlsPlan {
     pub fn table(&self) -> Result<TlsTable, OutOfMemory> {
         let mut slots = Vec::new();
         slots.try_reserve_exact(self.slots.len()).map_err(|_| OutOfMemory)?;
-        for slot in self.slots() {
+        let mut ids = Vec::new();
+        for (position, slot) in self.slots().enumerate() {
             try_extend(&mut slots, &[slot])?;
+            if let Some(module) = slot.module {
+                while ids.len() <= module.object.position() {
+                    try_extend(&mut ids, &[0])?;
+                }
+                if let Some(id) = ids.get_mut(module.object.position()) {
+                    *id = position as u32 + 1;
+                }
+            }
         }
-        Ok(TlsTable { slots, generation: self.generation })
+        Ok(TlsTable { slots, ids, generation: self.generation })
     }
 
     /// The module id of an object, 0 if it has none.
@@ -284,6 +293,8 @@ impl TlsPlan {
 pub struct TlsTable {
     /// By module id less one.
     pub slots: Vec<Slot>,
+    /// By object: its module id; 0, or nothing, for none.
+    ids: Vec<u32>,
     /// The newest generation of any slot.
     pub generation: usize,
 }
@@ -296,8 +307,7 @@ impl TlsTable {
 
     /// The module id of an object, 0 if it has none.
     pub fn id(&self, object: ObjectIndex) -> usize {
-        let position = self.slots.iter().position(|slot| slot.module.is_some_and(|module| module.object == object));
-        position.map_or(0, |position| position + 1)
+        self.ids.get(object.position()).map_or(0, |&id| id as usize)
     }
 }
 

@@ -51,6 +51,11 @@ impl Text {
         CStr::from_bytes_until_nul(&self.0).unwrap_or_default()
     }
 
+    /// Where its C string begins.
+    pub fn as_ptr(&self) -> *const u8 {
+        if self.0.is_empty() { c"".as_ptr().cast() } else { self.0.as_ptr() }
+    }
+
     /// Gives the text up to the process, for as long as it lives.
     pub fn leak(self) -> &'static CStr {
         CStr::from_bytes_until_nul(self.0.leak()).unwrap_or_default()

@@ -10,7 +10,6 @@
 
 use crate::pins;
 use crate::thread_local;
-use crate::threads;
 use crate::world::{Handle, Snapshot, World};
 use rtld_link::object::ObjectIndex;
 use sigblock::callback::{self, Open, Release};
@@ -38,7 +37,7 @@ pub struct Iteration {
     world: *const World,
     /// What the callback is told.
     information: ProgramHeaderInfo,
-    /// The object that it is told about; null for none.
+    /// The object that it is told about, if that may be unloaded; null for none.
     visited: *mut Handle,
     /// Where to go on.
     next: ObjectIndex,
@@ -139,16 +138,21 @@ struct Step {
     visited: *mut Handle,
 }
 
-/// The first object from an index on; None after the last one. Its visit has begun.
+/// The first object from an index on; None after the last one. If it may be unloaded its visit has begun. The calling
+/// thread is inside the iteration's section.
 fn look(world: &World, from: ObjectIndex) -> Option<Step> {
-    threads::read(world, |snapshot| {
-        let rest = (from.0..snapshot.objects.bound() as u32).map(ObjectIndex);
-        let index = rest
-            .filter(|&index| snapshot.objects.get(index).is_some())
-            .find(|&index| pins::visit(snapshot.handle(index)))?;
-        let information = information(snapshot, index)?;
-        Some(Step { information, index, visited: snapshot.handle(index) })
-    })
+    // SAFETY: inside a section, and the snapshot is not used after this function.
+    let snapshot = unsafe { world.snapshot() };
+    let rest = (from.0..snapshot.objects.bound() as u32).map(ObjectIndex);
+    for index in rest.filter(|&index| snapshot.objects.get(index).is_some()) {
+        let handle = snapshot.handle(index);
+        let stays = pins::stays(handle);
+        if stays || pins::visit(handle) {
+            let visited = if stays { core::ptr::null_mut() } else { handle };
+            return Some(Step { information: information(snapshot, index)?, index, visited });
+        }
+    }
+    None
 }
 
 fn information(snapshot: &Snapshot, index: ObjectIndex) -> Option<ProgramHeaderInfo> {
@@ -157,7 +161,7 @@ fn information(snapshot: &Snapshot, index: ObjectIndex) -> Option<ProgramHeaderI
     let tls_data = if module == 0 { 0 } else { thread_local::block(snapshot, module).unwrap_or(0) };
     Some(ProgramHeaderInfo {
         address: object.mapping.bias,
-        name: object.path.as_c_str().as_ptr().cast(),
+        name: object.path.as_ptr(),
         headers: object.mapping.headers.as_ptr(),
         count: object.mapping.headers.len() as u16,
         adds: snapshot.adds,

@@ -4,10 +4,13 @@
 //! The one word of the lock is its owner, so taking it is one instruction and a handler that iterates finds itself either the
 //! owner or not. Who owns it already does not take it again; the iteration that took it gives it back. It is waited for
 //! outside sections. Writers never take it, so there is no order to keep.
+//!
+//! As long as the process has one thread the lock is taken and given back by plain stores, which halves what an iteration
+//! costs that ends at the first object.
 
 use crate::fork;
 use crate::world::World;
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use rtld_sys::{lock, thread};
 use sigblock::{ThreadState, callback, section};
 
@@ -20,12 +23,38 @@ pub struct IterateLock {
     waiting: AtomicU32,
     /// Counts ends that somebody waited for.
     ends: AtomicU32,
+    /// There is, or was, a second thread.
+    shared: AtomicBool,
 }
 
 impl IterateLock {
     /// A free lock.
     pub const fn new() -> IterateLock {
-        IterateLock { owner: AtomicUsize::new(0), waiting: AtomicU32::new(0), ends: AtomicU32::new(0) }
+        IterateLock {
+            owner: AtomicUsize::new(0),
+            waiting: AtomicU32::new(0),
+            ends: AtomicU32::new(0),
+            shared: AtomicBool::new(false),
+        }
+    }
+
+    /// Before there is a second thread. The calling thread does not own the lock.
+    pub(crate) fn share(&self) {
+        self.shared.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes the lock if it is free: the owner before.
+    fn take(&self, me: usize) -> usize {
+        if self.shared.load(Ordering::Relaxed) {
+            let taken = self.owner.compare_exchange(0, me, Ordering::SeqCst, Ordering::Relaxed);
+            return taken.unwrap_or_else(|owner| owner);
+        }
+        // A handler that comes in between gives back what it takes.
+        let owner = self.owner.load(Ordering::Relaxed);
+        if owner == 0 {
+            self.owner.store(me, Ordering::Relaxed);
+        }
+        owner
     }
 
     /// Enters a section in which the calling thread owns the lock; whether this call took it.
@@ -34,17 +63,21 @@ impl IterateLock {
         let me = unsafe { thread::pointer() };
         loop {
             section::enter(state);
-            match self.owner.compare_exchange(0, me, Ordering::SeqCst, Ordering::Relaxed) {
-                Ok(_) => return true,
-                Err(owner) if owner == me => return false,
-                Err(_) => {}
+            match self.take(me) {
+                0 => return true,
+                owner if owner == me => return false,
+                _ => self.wait_outside(world, state),
             }
-            section::leave(state);
-            fork::notice(world);
-            // No callback of this thread's is raised while another thread owns the lock; this says so.
-            callback::suspend(state);
-            self.wait();
         }
+    }
+
+    #[cold]
+    fn wait_outside(&self, world: &World, state: &ThreadState) {
+        section::leave(state);
+        fork::notice(world);
+        // No callback of this thread's is raised while another thread owns the lock; this says so.
+        callback::suspend(state);
+        self.wait();
     }
 
     fn wait(&self) {
@@ -59,6 +92,10 @@ impl IterateLock {
 
     /// Gives the lock back. Only by who took it.
     pub(crate) fn release(&self) {
+        if !self.shared.load(Ordering::Relaxed) {
+            self.owner.store(0, Ordering::Relaxed);
+            return;
+        }
         self.owner.store(0, Ordering::SeqCst);
         if self.waiting.load(Ordering::SeqCst) != 0 {
             self.ends.fetch_add(1, Ordering::SeqCst);

@@ -5,6 +5,7 @@
 
 use crate::lock::Lock;
 use crate::world::{Handle, Snapshot, World};
+use crate::writer;
 use alloc::vec::Vec;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -138,6 +139,14 @@ pub fn read<R>(world: &World, work: impl FnOnce(&Snapshot) -> R) -> R {
     let result = work(unsafe { world.snapshot() });
     section::leave(state);
     result
+}
+
+/// Before there is another thread. If a callback begins it, its section ends here: the new thread gets the mask of signals of
+/// the calling one.
+pub fn before_another(world: &World) {
+    callback::suspend(sigblock::current());
+    writer::prepare(world);
+    world.iterating.share();
 }
 
 /// Whether nobody reads what was published before now. Called by a writer: the calling thread is inside the writer's section,

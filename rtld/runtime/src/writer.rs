@@ -291,7 +291,7 @@ pub(crate) fn let_go(world: &World) {
 }
 
 /// Before anything is loaded or unloaded at run time, and before there is a second thread.
-pub fn prepare(world: &World) {
+pub(crate) fn prepare(world: &World) {
     fork::notice(world);
     world.writer.watch_forks();
 }
