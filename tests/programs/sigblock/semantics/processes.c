@@ -174,6 +174,53 @@ static void fork_in_callback(int which) {
 }
 static void fork_once(void) { fork_in_callback(0); }
 static void fork_underscore(void) { fork_in_callback(1); }
+// Each fork meets something that is held; afterwards both come, and the mask is the program's.
+static void forks_once(void) {
+    pid_t child = fork();
+    if (child == 0) {
+        sigset_t pending;
+        sigpending(&pending);
+        leave();
+        _exit((int)runs + 10 * sigismember(&pending, SIGUSR1) + 20 * sigismember(&pending, SIGRTMIN + 4));
+    }
+    say("%s, ", await(child));
+}
+static void two_forks(void) {
+    on(SIGUSR1, 0);
+    on(SIGRTMIN + 4, 0);
+    for (int round = 0; round < 3; round++) {
+        runs = 0;
+        enter();
+        raise(SIGUSR1);
+        forks_once();
+        queue(SIGRTMIN + 4, 5);
+        forks_once();
+        int inside = runs;
+        leave();
+        say("inside %d after %d ", inside, (int)runs);
+        tell_mask_of("own");
+    }
+}
+// The child of a fork shows nothing pending that its parent holds and the program has blocked.
+static void pending_in_child(void) {
+    sigset_t number, pending;
+    sigemptyset(&number);
+    sigaddset(&number, SIGRTMIN + 4);
+    on(SIGRTMIN + 4, 0);
+    enter();
+    queue(SIGRTMIN + 4, 5);
+    sigprocmask(SIG_BLOCK, &number, 0);
+    leave();
+    pid_t child = fork();
+    if (child == 0) {
+        sigpending(&pending);
+        _exit(10 + sigismember(&pending, SIGRTMIN + 4));
+    }
+    sigpending(&pending);
+    say("child %s, ", await(child));
+    sigprocmask(SIG_UNBLOCK, &number, 0);
+    say("parent ran %d", (int)runs);
+}
 static void told(void) { say("[%u]", depth()); }
 static void fork_with_handlers(void) {
     pthread_atfork(told, told, told);
@@ -290,6 +337,7 @@ static void exec_fails(void) {
 #define NEW "SigPnd: 0000000000000000 ShdPnd: 0000000000000000 SigBlk: 0000000000000800 SigIgn: 0000000000000001 "
 #define AFTER " record, runs 1, depth 0, inside 1 after 2; "
 #define FORKS_AGAIN "child mask; in child 0 depth 0 plain 1 inside 0 after 2; child mask; forks again: exit 0, ran 3; exit 5, parent ran 1 depth 0"
+#define TWICE "exit 0, exit 0, inside 0 after 2 own mask; "
 static const struct test_case cases[] = {
     {"a vfork child resets a handler", vfork_resets,
      "exit 3 SIG_DFL: handler" AFTER "exit 4 SIG_IGN: handler" AFTER "exit 5 another: handler" AFTER, 0, 0},
@@ -309,6 +357,8 @@ static const struct test_case cases[] = {
      "child mask; in child 0 depth 0 plain 1 inside 0 after 2; exit 5, parent ran 1 depth 0", FORKS_AGAIN, FORKS_AGAIN},
     {"_Fork in a callback", fork_underscore,
      "child mask; in child 0 depth 0 plain 1 inside 0 after 2; exit 5, parent ran 1 depth 0", FORKS_AGAIN, FORKS_AGAIN},
+    {"two forks in a section", two_forks, TWICE TWICE TWICE, 0, 0},
+    {"pending in the child of a fork", pending_in_child, "child exit 10, parent ran 1", 0, 0},
     {"handlers of pthread_atfork run outside", fork_with_handlers, "[0][0][0]", 0, 0},
     {"fork in another thread than the one that holds", fork_in_thread,
      "=", "child mask; child of the other thread exit 0, own held 1", 0},
