@@ -6,7 +6,7 @@
 #include "cases.h"
 #include <stdbool.h>
 
-enum { NUMBERS = 5, STEPS = 400, ROUNDS = 40 };
+enum { NUMBERS = 5, STEPS = 1000, ROUNDS = 40 };
 static int numbers[NUMBERS];
 static uint64_t random_state, hash;
 static unsigned own_depth;
@@ -60,13 +60,14 @@ static void close_section(void) {
 // Runs of handlers since the last place where they were put in order.
 static struct run {
     int number, which, code, value;
-} run_list[4096];
+} run_list[16384];
 static volatile int run_count;
 static void put_in_order(void) {
     int count = run_count;
     for (int number = 0; number < NUMBERS; number++)
         for (int i = 0; i < count; i++)
-            if (run_list[i].number == numbers[number]) note("handler", run_list[i].number * 10 + run_list[i].which, run_list[i].code, run_list[i].value);
+            if (run_list[i].number == numbers[number])
+                note("handler", run_list[i].number * 10 + run_list[i].which, run_list[i].code, run_list[i].value);
     note("handlers", count, 0, 0);
     run_count = 0;
 }
@@ -84,7 +85,8 @@ static void second_handler(int number, siginfo_t *information, void *context) {
     remember(number, 2, information);
 }
 static void set_action(int which, int number) {
-    struct sigaction action = {.sa_sigaction = which ? second_handler : first_handler, .sa_flags = SA_SIGINFO | (which ? SA_RESTART : 0)}, old;
+    struct sigaction action = {.sa_sigaction = which ? second_handler : first_handler}, old;
+    action.sa_flags = SA_SIGINFO | (which ? SA_RESTART : 0);
     // All of them, so that one runs after the other.
     for (int i = 0; i < NUMBERS; i++) sigaddset(&action.sa_mask, numbers[i]);
     sigaction(number, &action, &old);
@@ -134,6 +136,21 @@ static void child(void) {
     while (waitpid(forked, &status, 0) != forked) {}
     note("child", WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), 0, 0);
 }
+static void vforked(void) {
+    pid_t forked = vfork();
+    if (forked == 0) _exit(3);
+    int status = 0;
+    while (waitpid(forked, &status, 0) != forked) {}
+    note("vfork child", status, 0, 0);
+}
+static void *thread_body(void *unused) {
+    return unused;
+}
+static void threaded(void) {
+    pthread_t thread;
+    if (pthread_create(&thread, 0, thread_body, 0) || pthread_join(thread, 0)) _exit(96);
+    note("thread", 0, 0, 0);
+}
 static void step(int level);
 static void inside_callback(void *level) {
     // Our loader's section is open here; under ld-linux it is made.
@@ -173,7 +190,13 @@ static void step(int level) {
     case 12: if (level < 3) callback_step(level); break;
     case 13: if (own_depth < 4) open_section(); break;
     case 14: if (own_depth) close_section(); break;
-    case 15: if (chosen(8) == 0) child(); break;
+    case 15:
+        switch (chosen(12)) {
+        case 0: child(); break;
+        case 1: vforked(); break;
+        case 2: threaded(); break;
+        }
+        break;
     }
     if (own_depth == 0) put_in_order();
 }
