@@ -10,7 +10,6 @@ use crate::first_line;
 use crate::hold;
 use crate::stash::{self, Slot};
 use crate::state::ThreadState;
-use crate::word;
 use core::sync::atomic::{AtomicU64, Ordering};
 use rtld_sys::signal::{self, How, Information, Mask, QUEUED};
 
@@ -90,19 +89,6 @@ fn give_out(state: &ThreadState, mut mask: Mask) {
     let _ = signal::change_mask(How::Set, mask);
 }
 
-/// Gives what was put away in a section that goes on to the kernel, which holds it like what came later.
-pub(crate) fn requeue(state: &ThreadState) {
-    if !word::is_raised(&state.word) || direct::is_filtered() {
-        return;
-    }
-    while let Some(slot) = stash::take(state, |_| true) {
-        if signal::queue_to_myself(slot.signal, &slot.information).is_err() {
-            stash::push(state, slot);
-            break;
-        }
-    }
-}
-
 /// Gives out what handlers that were called left behind when they did not come back.
 pub(crate) fn give_out_rest(state: &ThreadState) {
     if state.held.load(Ordering::Relaxed) != 0
@@ -125,7 +111,7 @@ pub(crate) fn take_all(state: &ThreadState, mut work: impl FnMut(&Slot)) {
 /// Drops what came to a vfork child in this thread's state.
 pub(crate) fn drop_vfork(state: &ThreadState) {
     let me = rtld_sys::process::id();
-    while stash::take(state, |slot| slot.process != 0 && slot.process != me).is_some() {}
+    stash::quietly(state, || while stash::take(state, |slot| slot.process != 0 && slot.process != me).is_some() {});
 }
 
 /// As the kernel would reset a handler with SA_RESETHAND.

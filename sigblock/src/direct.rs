@@ -1,6 +1,7 @@
 //! Handlers called by us, without a frame of the kernel's: under seccomp filters, which may kill a process for queuing a
 //! signal, and where the queue of signals is full. The handler gets the siginfo and a ucontext_t of the section's end; it runs
-//! on the current stack.
+//! on the current stack. Like a frame of the kernel's, a call keeps the extended state of the processor: the section may be
+//! that of a lazy call, whose arguments are there.
 
 use crate::action::Record;
 use crate::deliver;
@@ -42,13 +43,29 @@ pub(crate) fn call(state: &ThreadState, record: &'static Record, mut slot: Slot,
     let _ = signal::change_mask(How::Set, mask | record.action.mask | deferred);
     // SAFETY: the program's handler for this signal; what it is given is ours and has the kernel's form.
     unsafe {
-        sigblock_call_handler(record.action.handler, slot.signal, &raw mut slot.information, &raw mut context.kernel);
+        let (information, context) = (&raw mut slot.information, &raw mut context.kernel);
+        sigblock_call_handler(record.action.handler, slot.signal, information, context, kept_parts());
     }
     context.kernel.mask
 }
 
+/// x87, SSE, AVX, opmask, upper halves of zmm0 to zmm15, zmm16 to zmm31 (Intel SDM 13.1).
+const PARTS: u32 = 0b1110_0111;
+const OSXSAVE: u32 = 1 << 27;
+
+/// Which parts of the extended state can be kept; 0 where the system has no XSAVE, and nothing beyond SSE.
+fn kept_parts() -> u32 {
+    if core::arch::x86_64::__cpuid(1).ecx & OSXSAVE != 0 { PARTS } else { 0 }
+}
+
 unsafe extern "C" {
-    fn sigblock_call_handler(handler: usize, signal: i32, information: *mut Information, context: *mut Context);
+    fn sigblock_call_handler(
+        handler: usize,
+        signal: i32,
+        information: *mut Information,
+        context: *mut Context,
+        parts: u32,
+    );
 }
 
 global_asm!(
@@ -58,7 +75,8 @@ global_asm!(
     .globl sigblock_call_handler
     .hidden sigblock_call_handler
     .type sigblock_call_handler,@function
-    # rdi: the handler, esi: the signal, rdx: its siginfo_t, rcx: a ucontext_t, which gets the caller's registers.
+    # rdi: the handler, esi: the signal, rdx: its siginfo_t, rcx: a ucontext_t, which gets the caller's registers, r8d: the
+    # parts of the extended state to keep. Those end below 2752 bytes on every processor that has them.
 sigblock_call_handler:
     .cfi_startproc
     push    rbp
@@ -76,11 +94,38 @@ sigblock_call_handler:
     mov     [rcx + 160], rax
     mov     rax, [rbp + 8]
     mov     [rcx + 168], rax
-    mov     rax, rdi
-    mov     edi, esi
-    mov     rsi, rdx
-    mov     rdx, rcx
-    call    rax
+    push    rbx
+    .cfi_offset rbx, -24
+    push    r12
+    .cfi_offset r12, -32
+    mov     r12, rdi
+    mov     ebx, r8d
+    mov     r9, rdx
+    mov     r10, rcx
+    test    ebx, ebx
+    jz      2f
+    sub     rsp, 2816
+    and     rsp, -64
+    # XRSTOR wants the header's reserved words to be zero.
+    xor     eax, eax
+    lea     rdi, [rsp + 512]
+    mov     ecx, 8
+    rep     stosq
+    mov     eax, ebx
+    xor     edx, edx
+    xsave64 [rsp]
+2:  mov     edi, esi
+    mov     rsi, r9
+    mov     rdx, r10
+    call    r12
+    test    ebx, ebx
+    jz      3f
+    mov     eax, ebx
+    xor     edx, edx
+    xrstor64 [rsp]
+3:  lea     rsp, [rbp - 16]
+    pop     r12
+    pop     rbx
     pop     rbp
     .cfi_def_cfa rsp, 8
     ret

@@ -2,25 +2,42 @@
 //! entered, but what was put away in them is its parent's.
 
 use crate::action;
+use crate::hold::bit;
 use crate::mask;
 use crate::stash;
 use crate::state::ThreadState;
 use crate::word;
 use core::sync::atomic::Ordering;
+use rtld_sys::signal::{self, Mask};
 
-/// Before the fork: the child begins with the mask that the program has. Gives how many signals the thread has put away in
-/// a section that goes on.
-pub(crate) fn before(state: &ThreadState) -> usize {
+/// What the child must drop: signals that its parent has put away.
+pub(crate) struct PutAway {
+    /// How many of the oldest ones, where the section in which they came goes on.
+    pub oldest: usize,
+    /// Those of these numbers, where it has ended: they wait in the kernel, where the child has none.
+    pub waiting: Mask,
+}
+
+/// Before the fork: the child begins with the mask that the program has.
+pub(crate) fn before(state: &ThreadState) -> PutAway {
     mask::lend(state);
-    if word::is_raised(&state.word) { state.held.load(Ordering::Relaxed) as usize } else { 0 }
+    let held = state.held.load(Ordering::Relaxed) as usize;
+    if word::is_raised(&state.word) {
+        PutAway { oldest: held, waiting: 0 }
+    } else {
+        PutAway { oldest: 0, waiting: if held == 0 { 0 } else { signal::pending() } }
+    }
 }
 
 /// In the child.
-pub(crate) fn in_child(state: &ThreadState, put_away: usize) {
+pub(crate) fn in_child(state: &ThreadState, put_away: &PutAway) {
     // Another thread of the parent's may have been changing an action. Each change is one store, so the table is whole; its
     // lock is not.
     action::LOCK.reset();
-    for _ in 0..put_away {
-        stash::take(state, |_| true);
-    }
+    stash::quietly(state, || {
+        for _ in 0..put_away.oldest {
+            stash::take(state, |_| true);
+        }
+        while stash::take(state, |slot| put_away.waiting & bit(slot.signal) != 0).is_some() {}
+    });
 }

@@ -27,6 +27,7 @@ mod stash;
 mod state;
 mod thread_end;
 mod vfork;
+mod wait;
 pub mod word;
 
 pub use replace::{REPLACED, replacement};

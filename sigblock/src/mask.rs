@@ -125,12 +125,7 @@ pub(crate) extern "C" fn sigpending(set: *mut Mask) -> c_int {
         return set_error(EFAULT as c_int);
     }
     let state = state::current();
-    let mut pending = signal::pending();
-    let mut position = 0;
-    while let Some(number) = stash::number_at(state, position) {
-        pending |= bit(number);
-        position += 1;
-    }
+    let pending = signal::pending() | stash::quietly(state, || stash::numbers(state)).unwrap_or(0);
     // SAFETY: callers pass a sigset_t to fill, of which the C library fills the kernel's part.
     unsafe { set.write_unaligned(pending) };
     0

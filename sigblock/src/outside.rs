@@ -3,13 +3,15 @@
 //!
 //! Each is a stub that keeps all argument registers and goes on to the C library's own function, which we know how to find.
 
+use crate::fork::{self, PutAway};
 use crate::state::{self, IN_VFORK, ThreadState};
-use crate::{callback, deliver, direct, fork, jump, mask, section};
+use crate::{callback, direct, jump, mask, section, wait};
 use core::arch::global_asm;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use linux_raw_sys::general as kernel;
 use rtld_sys::process;
+use rtld_sys::signal::Mask;
 
 /// Finds the C library's own definition of a name.
 pub(crate) type Original = fn(&'static [u8]) -> usize;
@@ -59,7 +61,7 @@ enum Kind {
     Leaves,
     /// Saves the mask, which must be the program's, for a jump that may come later.
     Lends,
-    /// The same as Outside; what was put away goes back to the kernel, which looks for it there.
+    /// The same as Outside; what was put away may be what is waited for.
     Waits,
     /// The same; in the child there is more to do.
     Fork,
@@ -167,7 +169,8 @@ extern "C" fn before(index: usize, arguments: &mut Arguments) -> usize {
         Kind::Lends => mask::lend(state),
         Kind::Fork => {
             callback::suspend(state);
-            arguments.first = fork::before(state);
+            let put_away = fork::before(state);
+            (arguments.first, arguments.second) = (put_away.oldest, put_away.waiting as usize);
         }
         Kind::Leaves => {
             callback::suspend(state);
@@ -175,8 +178,8 @@ extern "C" fn before(index: usize, arguments: &mut Arguments) -> usize {
         }
         Kind::Waits => {
             callback::suspend(state);
-            if state.state.load(Ordering::Relaxed) & IN_VFORK == 0 {
-                deliver::requeue(state);
+            if let Some(answer) = wait::has_answer(state, name, arguments.first) {
+                return answer;
             }
         }
         Kind::Jump => jump::to_buffer(state, arguments.first),
@@ -292,7 +295,7 @@ sigblock_outside:
 
     .p2align 4
     .type sigblock_twice,@function
-    # A function without arguments that gives 0 in the child. Where the first argument would be is a number for the child.
+    # A function without arguments that gives 0 in the child. Where arguments would be are two numbers for the child.
 sigblock_twice:
     .cfi_startproc
     sub     rsp, 56
@@ -304,6 +307,7 @@ sigblock_twice:
     test    eax, eax
     jnz     2f
     mov     rdi, [rsp + 40]
+    mov     rsi, [rsp + 32]
     call    {in_child}
     xor     eax, eax
 2:  add     rsp, 56
@@ -318,11 +322,11 @@ sigblock_twice:
     in_child = sym in_child,
 );
 
-extern "C" fn in_child(put_away: usize) {
-    fork::in_child(state::current(), put_away);
+extern "C" fn in_child(oldest: usize, waiting: Mask) {
+    fork::in_child(state::current(), &PutAway { oldest, waiting });
 }
 
-const _: () = assert!(core::mem::offset_of!(Arguments, first) == 40);
+const _: () = assert!(core::mem::offset_of!(Arguments, first) == 40 && core::mem::offset_of!(Arguments, second) == 32);
 
 #[cfg(test)]
 mod tests {

@@ -3,12 +3,13 @@
 //!
 //! A thread has a stash only while something is in it: it takes one from a pool, in a handler, by a compare-and-swap.
 
+use crate::hold;
 use crate::state::ThreadState;
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use rtld_sys::memory;
-use rtld_sys::signal::Information;
+use rtld_sys::signal::{self, How, Information, Mask};
 
 /// How many fit: as many as can wait at once, for each number one. After the first one the kernel holds all that follow.
 pub(crate) const SLOTS: usize = 64;
@@ -97,6 +98,18 @@ fn with<R>(state: &ThreadState, work: impl FnOnce(&mut [MaybeUninit<Slot>; SLOTS
     Some(result)
 }
 
+/// Does something with the stash of the calling thread where signals may come that would touch it: none comes meanwhile. None
+/// where the stash is empty.
+pub(crate) fn quietly<R>(state: &ThreadState, work: impl FnOnce() -> R) -> Option<R> {
+    if state.held.load(Ordering::Relaxed) == 0 {
+        return None;
+    }
+    let before = signal::change_mask(How::Block, hold::current()).ok()?;
+    let result = work();
+    let _ = signal::change_mask(How::Set, before);
+    Some(result)
+}
+
 /// The slots in use.
 fn in_use(slots: &[MaybeUninit<Slot>; SLOTS], used: usize) -> impl Iterator<Item = &Slot> {
     // SAFETY: the first `used` slots were written.
@@ -135,6 +148,11 @@ pub(crate) fn take(state: &ThreadState, fits: impl Fn(&Slot) -> bool) -> Option<
         taken
     })
     .flatten()
+}
+
+/// The numbers of the signals that are there, as a set.
+pub(crate) fn numbers(state: &ThreadState) -> Mask {
+    with(state, |slots, used| in_use(slots, *used).fold(0, |set, slot| set | hold::bit(slot.signal))).unwrap_or(0)
 }
 
 /// The number of the signal at a position.

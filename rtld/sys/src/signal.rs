@@ -104,6 +104,16 @@ pub fn pending() -> Mask {
     set
 }
 
+/// Takes a pending signal of a set, if there is one; does not wait.
+pub fn take_pending(set: Mask) -> Option<Information> {
+    let mut information = Information::EMPTY;
+    let timeout = kernel::timespec { tv_sec: 0, tv_nsec: 0 };
+    let (set, timeout) = (&raw const set as usize, &raw const timeout as usize);
+    let arguments = [set, &raw mut information as usize, timeout, SIZE, 0, 0];
+    // SAFETY: the structures are ours and have the kernel's form.
+    unsafe { call(kernel::__NR_rt_sigtimedwait, arguments) }.ok().map(|_| information)
+}
+
 /// Gives a signal another action (if there is one); gives the one before.
 ///
 /// # Safety

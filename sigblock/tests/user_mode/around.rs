@@ -44,6 +44,112 @@ pub(crate) fn filter() {
     assert_eq!(old_handler(SIGUSR1), libc::SIG_DFL);
 }
 
+extern "C" fn clear_vectors(_: c_int, _: *mut libc::siginfo_t, _: *mut std::ffi::c_void) {
+    RUNS.fetch_add(1, SeqCst);
+    // SAFETY: clears all vector registers, as a handler may.
+    unsafe { std::arch::asm!("vzeroall", clobber_abi("C")) };
+}
+
+extern "C" fn leave_here() {
+    leave();
+}
+
+/// Leaves a section as a lazy call does: with a value in a whole vector register. Gives the value afterwards.
+#[target_feature(enable = "avx")]
+fn leave_with_vector(value: [u64; 4]) -> [u64; 4] {
+    let mut after = [0_u64; 4];
+    // SAFETY: the call is aligned and its clobbers are named; both values are 32 bytes.
+    unsafe {
+        std::arch::asm!(
+            "vmovdqu ymm9, [{value}]", "call {leave}", "vmovdqu [r13], ymm9",
+            value = in(reg) value.as_ptr(), leave = sym leave_here, in("r13") after.as_mut_ptr(), clobber_abi("C"),
+        )
+    };
+    after
+}
+
+pub(crate) fn vectors() {
+    assert!(std::is_x86_feature_detected!("avx"), "this processor has no AVX to lose");
+    start("user");
+    handle(SIGRTMIN() + 1, clear_vectors, 0);
+    let value = [1, 2, 3, 4];
+    for filtered in [false, true] {
+        if filtered {
+            kill_for_unusual_calls();
+        }
+        enter();
+        queue(SIGRTMIN() + 1, 7);
+        // SAFETY: AVX is there.
+        assert_eq!(unsafe { leave_with_vector(value) }, value, "filtered: {filtered}");
+    }
+    assert_eq!(runs(), 2);
+}
+
+pub(crate) fn waited_for() {
+    start("user");
+    let real_time = SIGRTMIN() + 1;
+    handle(real_time, note, 0);
+    let change: unsafe extern "C" fn(c_int, *const u64, *mut u64) -> c_int = replaced("sigprocmask");
+    let wait: unsafe extern "C" fn(*const u64, *mut libc::siginfo_t) -> c_int = replaced("sigwaitinfo");
+    let set = 1_u64 << (real_time - 1);
+    // Inside a section, and after it with the number blocked: the oldest comes first, and no marker shows.
+    for inside in [true, false] {
+        enter();
+        (0..3).for_each(|value| queue(real_time, value));
+        // SAFETY: sets of 8 bytes.
+        unsafe { change(libc::SIG_BLOCK, &set, std::ptr::null_mut()) };
+        if !inside {
+            leave();
+        }
+        for value in 0..3 {
+            // SAFETY: all zero is a siginfo_t.
+            let mut information: libc::siginfo_t = unsafe { std::mem::zeroed() };
+            // SAFETY: a set of 8 bytes and a structure to fill.
+            assert_eq!(unsafe { wait(&set, &mut information) }, real_time);
+            // SAFETY: the value of a queued signal.
+            assert_eq!(unsafe { information.si_value() }.sival_ptr as usize, value, "inside: {inside}");
+        }
+        if inside {
+            leave();
+        }
+        // SAFETY: as above.
+        unsafe { change(libc::SIG_UNBLOCK, &set, std::ptr::null_mut()) };
+        assert_eq!((runs(), word(), kernel_mask()), (0, 0, 0));
+    }
+}
+
+/// A child of fork after a section whose signal waits because the program has blocked it since.
+pub(crate) fn fork_after() {
+    start("user");
+    let real_time = SIGRTMIN() + 1;
+    handle(real_time, note, 0);
+    let change: unsafe extern "C" fn(c_int, *const u64, *mut u64) -> c_int = replaced("sigprocmask");
+    let pending: unsafe extern "C" fn(*mut u64) -> c_int = replaced("sigpending");
+    let fork: unsafe extern "C" fn() -> i32 = replaced("fork");
+    let set = 1_u64 << (real_time - 1);
+    enter();
+    queue(real_time, 1);
+    // SAFETY: sets of 8 bytes.
+    unsafe { change(libc::SIG_BLOCK, &set, std::ptr::null_mut()) };
+    leave();
+    // SAFETY: this process has one thread.
+    let child = unsafe { fork() };
+    let mut waiting = 0;
+    // SAFETY: a set to fill.
+    unsafe { pending(&mut waiting) };
+    assert_eq!(waiting & set != 0, child != 0);
+    if child == 0 {
+        queue(real_time, 2);
+    }
+    // SAFETY: as above.
+    unsafe { change(libc::SIG_UNBLOCK, &set, std::ptr::null_mut()) };
+    assert_eq!((runs(), VALUES[0].load(SeqCst)), (1, if child == 0 { 2 } else { 1 }));
+    if child == 0 {
+        std::process::exit(0);
+    }
+    assert_eq!(wait(child), 0);
+}
+
 /// vfork, as a program calls it: the child may only call what it is given, and must not return.
 #[inline(never)]
 fn with_vfork(child: fn() -> !) -> i32 {
