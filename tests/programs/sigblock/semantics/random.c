@@ -7,9 +7,9 @@
 #include <stdbool.h>
 
 enum { NUMBERS = 5, STEPS = 1000, ROUNDS = 40 };
-static int numbers[NUMBERS];
-static uint64_t random_state, hash;
-static unsigned own_depth;
+static __thread int numbers[NUMBERS];
+static __thread uint64_t random_state, hash;
+static __thread unsigned own_depth;
 static bool trace, with_waits;
 
 static unsigned chosen(unsigned below) {
@@ -24,17 +24,17 @@ static void note(const char *what, long first, long second, long third) {
 }
 
 // The program's mask. Under ld-linux the section's is laid over it here.
-static sigset_t own_mask;
+static __thread sigset_t own_mask;
 static void lay(void) {
     sigset_t hold = default_hold(), both = own_mask;
     if (own_depth)
         for (int number = 1; number <= SIGRTMAX; number++)
             if (sigismember(&hold, number) == 1) sigaddset(&both, number);
-    sigprocmask(SIG_SETMASK, &both, 0);
+    pthread_sigmask(SIG_SETMASK, &both, 0);
 }
 static void change_mask(int how, const sigset_t *set, sigset_t *old) {
     if (sigblock_word) {
-        sigprocmask(how, set, old);
+        pthread_sigmask(how, set, old);
         return;
     }
     if (old) *old = own_mask;
@@ -58,10 +58,11 @@ static void close_section(void) {
 }
 
 // Runs of handlers since the last place where they were put in order.
-static struct run {
+struct run {
     int number, which, code, value;
-} run_list[16384];
-static volatile int run_count;
+};
+static __thread struct run run_list[16384];
+static __thread volatile int run_count;
 static void put_in_order(void) {
     int count = run_count;
     for (int number = 0; number < NUMBERS; number++)
@@ -105,7 +106,7 @@ static long members(const sigset_t *set) {
     for (int i = 0; i < NUMBERS; i++) bits |= (long)(sigismember(set, numbers[i]) == 1) << i;
     return bits;
 }
-static int counter;
+static __thread int counter;
 static void send_one(void) {
     int number = numbers[chosen(NUMBERS)];
     counter++;
@@ -129,7 +130,7 @@ static void child(void) {
         change_mask(SIG_SETMASK, &none, 0);
         while (own_depth) close_section();
         int before = run_count;
-        pthread_kill(pthread_self(), SIGUSR1);
+        pthread_kill(pthread_self(), numbers[0]);
         _exit((before != 0) + 2 * (run_count - before != 1) + 4 * (members(&pending) != 0));
     }
     int status = 0;
@@ -201,11 +202,10 @@ static void step(int level) {
     if (own_depth == 0) put_in_order();
 }
 
-// TRACE_ROUND=N in the environment: that round alone, each step on standard error.
-static void rounds(unsigned first) {
-    numbers[0] = SIGUSR1;
-    numbers[1] = SIGUSR2;
-    for (int i = 2; i < NUMBERS; i++) numbers[i] = SIGRTMIN + i;
+// TRACE_ROUND=N in the environment: that round alone, each step on standard error. Tells each round's hash, or gives
+// all in one.
+static uint64_t rounds(unsigned first, bool tell) {
+    uint64_t all = 0;
     trace = getenv("TRACE_ROUND") != 0;
     unsigned only = trace ? (unsigned)atoi(getenv("TRACE_ROUND")) : 0;
     for (unsigned round = first; round < first + ROUNDS; round++) {
@@ -220,16 +220,46 @@ static void rounds(unsigned first) {
         while (own_depth) close_section();
         change_mask(SIG_SETMASK, &none, 0);
         put_in_order();
-        say("%u:%08x ", round, (unsigned)(hash ^ hash >> 32));
+        if (tell) say("%u:%08x ", round, (unsigned)(hash ^ hash >> 32));
+        all = all * 1099511628211u + hash;
+    }
+    return all;
+}
+static void main_thread(unsigned first) {
+    numbers[0] = SIGUSR1;
+    numbers[1] = SIGUSR2;
+    for (int i = 2; i < NUMBERS; i++) numbers[i] = SIGRTMIN + i;
+    rounds(first, true);
+}
+// Each with numbers of its own, as actions are the process's.
+static void *one_of_four(void *which) {
+    static const int standard[] = {SIGUSR1, SIGUSR2, SIGTERM, SIGHUP};
+    uint64_t *place = which;
+    unsigned index = (unsigned)*place;
+    numbers[0] = standard[index];
+    for (int i = 1; i < NUMBERS; i++) numbers[i] = SIGRTMIN + 1 + (int)index * (NUMBERS - 1) + i - 1;
+    *place = rounds(1000 * (index + 1), false);
+    return 0;
+}
+static void four_threads(void) {
+    pthread_t threads[4];
+    uint64_t places[4];
+    for (uint64_t i = 0; i < 4; i++) {
+        places[i] = i;
+        if (pthread_create(&threads[i], 0, one_of_four, &places[i])) give_up("a thread");
+    }
+    for (int i = 0; i < 4; i++) {
+        pthread_join(threads[i], 0);
+        say("%016lx ", places[i]);
     }
 }
-static void rounds_0(void) { rounds(0); }
-static void rounds_40(void) { rounds(ROUNDS); }
-static void rounds_80(void) { rounds(2 * ROUNDS); }
-static void rounds_120(void) { rounds(3 * ROUNDS); }
+static void rounds_0(void) { main_thread(0); }
+static void rounds_40(void) { main_thread(ROUNDS); }
+static void rounds_80(void) { main_thread(2 * ROUNDS); }
+static void rounds_120(void) { main_thread(3 * ROUNDS); }
 static void rounds_160(void) {
     with_waits = true;
-    rounds(4 * ROUNDS);
+    main_thread(4 * ROUNDS);
 }
 
 static const struct test_case cases[] = {
@@ -237,6 +267,7 @@ static const struct test_case cases[] = {
     {"rounds 40 to 79", rounds_40, "=", 0, 0},
     {"rounds 80 to 119", rounds_80, "=", 0, 0},
     {"rounds 120 to 159", rounds_120, "=", 0, 0},
+    {"four threads at once", four_threads, "=", 0, 0},
     {"rounds 160 to 199, with sigtimedwait", rounds_160, "=", 0, 0},
 };
 
