@@ -15,6 +15,7 @@
 #include <sys/reboot.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #define READ_ALL 3
@@ -25,6 +26,7 @@ static void leave(int status)
 	sync();
 	printf("lab: status %d\n", status);
 	fflush(stdout);
+	tcdrain(STDOUT_FILENO); /* the serial line is slower than we are */
 	if (ioperm(0xf4, 1, 1) == 0)
 		outb(status, 0xf4);
 	reboot(RB_AUTOBOOT); /* with -no-reboot this ends QEMU as well, status 0 */

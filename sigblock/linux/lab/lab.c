@@ -17,8 +17,10 @@ volatile uint32_t word_in_fault;
 
 void check_failed(const char *file, int line, const char *what)
 {
+	const char *name = strrchr(file, '/');
 	int error = errno;
-	printf("    %s:%d: %s (errno %d, word %#x, handled %d)\n", file, line, what, error, word, handled);
+
+	printf("    %s:%d: %s (errno %d, word %#x, handled %d)\n", name ? name + 1 : file, line, what, error, word, handled);
 	failed = 1;
 	errno = error;
 }

@@ -114,7 +114,7 @@ static void storm(int count, int pause_loops, int to_process)
 	sender = fork();
 	if (!sender)
 		send_signals(shared, process, count, pause_loops, to_process);
-	while ((shared[1] < SIGNALS_MIN || sections(count) < SECTIONS_MIN) && now() - start < 40)
+	while (shared[1] < SIGNALS_MIN || sections(count) < SECTIONS_MIN)
 		nap(0.01);
 	shared[0] = 1;
 	reap(sender);
@@ -133,18 +133,17 @@ static void storm(int count, int pause_loops, int to_process)
 	}
 	printf("    storm: %d threads, %ld sections, %d signals sent, %ld handled, %ld inside, %ld torn, %.1f s\n", count,
 	       sections(count), shared[1], received, inside, torn, now() - start);
-	CHECK(shared[1] >= SIGNALS_MIN && sections(count) >= SECTIONS_MIN);
 	CHECK(received == shared[1] && inside == 0 && torn == 0);
 }
 
 static void storm_one_thread(void)
 {
-	storm(1, 500, 0);
+	storm(1, 50, 0);
 }
 
 static void storm_four_threads(void)
 {
-	storm(4, 500, 0);
+	storm(4, 50, 0);
 }
 
 static void storm_full_queue(void)
@@ -154,16 +153,19 @@ static void storm_full_queue(void)
 
 static void storm_of_the_process(void)
 {
-	storm(4, 500, 1);
+	storm(4, 50, 1);
 }
 
-/* The detector's own test: a section's end of three instructions, as plain C makes it on most machines. */
+/*
+ * The detector's own test: a section's end that is not one instruction, as plain C makes it on most machines.  The window
+ * is widened by instructions that do nothing: were they all in one block of the translator, no signal would ever fall in.
+ */
 static void detector_finds_a_split_end(void)
 {
+	double start = now();
 	long lost = 0;
 	sigset_t set;
 	pid_t child;
-	double start = now();
 
 	record(SIGUSR1, 0);
 	enroll();
@@ -174,12 +176,12 @@ static void detector_finds_a_split_end(void)
 			nap(0.0001);
 		}
 	}
-	while (!lost && now() - start < 30) {
+	while (!lost && now() - start < 300) {
 		uint32_t value;
 
 		enter();
 		value = word;
-		__asm__ volatile("" ::: "memory");
+		__asm__ volatile(".rept 64\n\tnop\n\t.endr" ::: "memory");
 		value -= SIGFASTBLOCK_INC;
 		word = value;
 		if (value == SIGFASTBLOCK_PEND)

@@ -25,14 +25,21 @@ const ALL_WELL: i32 = 1;
 const TIMED_OUT: i32 = 124;
 
 /// Boots, runs the tests named (all if none is) and hands each line of theirs to `show`.
-pub fn run(kernel: &Path, image: &Path, tests: &[&str], config: Config, show: &mut dyn FnMut(&str)) -> anyhow::Result<Report> {
+pub fn run(
+    kernel: &Path,
+    image: &Path,
+    tests: &[&str],
+    config: Config,
+    show: &mut dyn FnMut(&str),
+) -> anyhow::Result<Report> {
     let mut command = machine(config)?;
     let program: String = ["/bin/ktest"].iter().chain(tests).copied().collect::<Vec<_>>().join(",");
     // Without a time-stamp counter that the guest may trust, its clock is the 4 ms tick and short sleeps lie.
     let parameters =
         format!("console=ttyS0 panic=-1 quiet tsc=reliable tsc_early_khz={} lab.run={program}", time_stamp_khz());
     command.arg("-kernel").arg(kernel).arg("-initrd").arg(image).args(["-append", &parameters]);
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().context("timeout")?;
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().context("timeout")?;
     let console = child.stdout.take().context("no pipe to QEMU's console")?;
     let mut reading = Reading::default();
     for line in BufReader::new(console).split(b'\n') {
@@ -50,15 +57,16 @@ pub fn run(kernel: &Path, image: &Path, tests: &[&str], config: Config, show: &m
 fn machine(config: Config) -> anyhow::Result<Command> {
     // Guards against a guest that hangs; nothing is measured by it.
     let (memory, limit) = match config {
-        Config::Default => ("256", "300"),
-        Config::Lockdep => ("256", "900"),
-        Config::Kasan => ("768", "1800"),
+        Config::Default => ("256", "1800"),
+        Config::Lockdep => ("256", "3600"),
+        Config::Kasan => ("768", "3600"),
     };
     let version = output(Command::new("qemu-system-x86_64").arg("--version"))?;
-    let number = version.split_whitespace().nth(3).and_then(|word| word.split('.').next()).unwrap_or_default().to_owned();
+    let number =
+        version.split_whitespace().nth(3).and_then(|word| word.split('.').next()).unwrap_or_default().to_owned();
     let major: u32 = number.parse().with_context(|| format!("qemu-system-x86_64 --version: {version}"))?;
     let mut command = Command::new("nice");
-    command.args(["-n", "19", "timeout", limit, "qemu-system-x86_64"]);
+    command.args(["-n", "19", "timeout", "--foreground", limit, "qemu-system-x86_64"]);
     match major {
         0..9 => command.args(["-accel", "tcg,thread=multi", "-singlestep"]),
         _ => command.args(["-accel", "tcg,thread=multi,one-insn-per-tb=on"]),
@@ -157,7 +165,9 @@ mod tests {
     #[test]
     fn what_is_no_success() {
         // the kernel's log complains
-        assert!(!read("ok a 1 s\ntests 1 passed 1\nlog WARNING: x\nlog complaints 1\n", false).unwrap().counts.passed());
+        assert!(
+            !read("ok a 1 s\ntests 1 passed 1\nlog WARNING: x\nlog complaints 1\n", false).unwrap().counts.passed()
+        );
         // the guest ended before its tests did
         assert!(!read("ok a 1 s\n", false).unwrap().counts.passed());
         assert!(!read("", false).unwrap().counts.passed());

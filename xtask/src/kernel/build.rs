@@ -43,7 +43,12 @@ pub fn kernel(source: &Source, config: Config) -> anyhow::Result<Kernel> {
     if vmlinux.exists() {
         return Ok(Kernel { key, vmlinux, cached: true });
     }
-    eprintln!("kernel: building Linux {} ({}), some minutes; kept in {}", source.debian.linux(), source.version, vmlinux.display());
+    eprintln!(
+        "kernel: building Linux {} ({}), some minutes; kept in {}",
+        source.debian.linux(),
+        source.version,
+        vmlinux.display()
+    );
     let place = directory.join(format!("build-{key}-{}", std::process::id()));
     let result = unpack(source, config, &place).and_then(|tree| {
         check_style(source.debian, &tree)?;
@@ -66,7 +71,8 @@ pub fn key(source: &Source, config: Config) -> anyhow::Result<String> {
     }
     content.push_str(&output(Command::new("gcc").arg("-dumpfullversion"))?);
     content.push_str(include_str!("build.rs"));
-    let mut child = Command::new("sha256sum").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("sha256sum")?;
+    let mut child =
+        Command::new("sha256sum").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("sha256sum")?;
     child.stdin.take().context("sha256sum: no pipe")?.write_all(content.as_bytes())?;
     let printed = child.wait_with_output()?;
     if !printed.status.success() {
@@ -93,10 +99,8 @@ pub fn whole_patch(debian: Debian) -> anyhow::Result<String> {
 pub fn unpack(source: &Source, config: Config, place: &Path) -> anyhow::Result<Tree> {
     fs::create_dir_all(place).with_context(|| place.display().to_string())?;
     run(Command::new("tar").arg("xf").arg(&source.archive).arg("-C").arg(place), "tar: the kernel's source")?;
-    let tree = Tree {
-        source: place.join(format!("linux-source-{}", source.debian.linux())),
-        objects: place.join("objects"),
-    };
+    let tree =
+        Tree { source: place.join(format!("linux-source-{}", source.debian.linux())), objects: place.join("objects") };
     let file = place.join("whole.patch");
     fs::write(&file, whole_patch(source.debian)?)?;
     // No fuzz: with one line of context a hook in the wrong place must be an error.
@@ -147,7 +151,11 @@ fn check_style(debian: Debian, tree: &Tree) -> anyhow::Result<()> {
     let file = tree.objects.join("whole.patch");
     fs::write(&file, whole_patch(debian)?)?;
     let mut checker = Command::new("perl");
-    checker.arg(tree.source.join("scripts/checkpatch.pl")).args(["--no-signoff", "--ignore", "COMMIT_MESSAGE,FILE_PATH_CHANGES"]);
+    checker.arg(tree.source.join("scripts/checkpatch.pl")).args([
+        "--no-signoff",
+        "--ignore",
+        "COMMIT_MESSAGE,FILE_PATH_CHANGES",
+    ]);
     run(checker.arg("--root").arg(&tree.source).arg(&file), "checkpatch")
 }
 
@@ -166,6 +174,10 @@ pub fn strip(tree: &Tree, to: &Path) -> anyhow::Result<()> {
 fn make(tree: &Tree) -> Command {
     let mut command = Command::new("nice");
     command.args(["-n", "19", "make", "--silent", "-C"]).arg(&tree.source).arg(format!("O={}", tree.objects.display()));
-    command.env_remove("MAKEFLAGS").env_remove("MAKELEVEL").env("KBUILD_BUILD_USER", "lab").env("KBUILD_BUILD_HOST", "lab");
+    command
+        .env_remove("MAKEFLAGS")
+        .env_remove("MAKELEVEL")
+        .env("KBUILD_BUILD_USER", "lab")
+        .env("KBUILD_BUILD_HOST", "lab");
     command
 }

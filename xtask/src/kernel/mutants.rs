@@ -221,7 +221,10 @@ fn tree(source: &source::Source, place: &Path) -> anyhow::Result<build::Tree> {
         build::compile(&tree)?;
         fs::write(&stamp, "")?;
     }
-    Ok(build::Tree { source: place.join(format!("linux-source-{}", source.debian.linux())), objects: place.join("objects") })
+    Ok(build::Tree {
+        source: place.join(format!("linux-source-{}", source.debian.linux())),
+        objects: place.join("objects"),
+    })
 }
 
 fn broken(mutant: &Mutant, good: &str) -> anyhow::Result<String> {

@@ -43,7 +43,10 @@ fn fetch(debian: Debian, package: &str) -> anyhow::Result<Source> {
     let list = root.join("etc/sources.list");
     fs::write(&list, sources_list(debian.codename())?).with_context(|| list.display().to_string())?;
     run(apt(&root)?.arg("update"), "apt-get update for another release")?;
-    run(apt(&root)?.current_dir(&root).args(["download", package]), &format!("no {package} to be had: apt-get download"))?;
+    run(
+        apt(&root)?.current_dir(&root).args(["download", package]),
+        &format!("no {package} to be had: apt-get download"),
+    )?;
     unpack(&root, package, &archive)?;
     let version = fs::read_to_string(&stamp).with_context(|| stamp.display().to_string())?;
     Ok(Source { debian, version, archive })
@@ -196,10 +199,7 @@ mod tests {
     fn sources_of_another_release() {
         let lines = "# x\ndeb [arch=amd64] mirror: bookworm main contrib\ndeb-src mirror: bookworm main\n\
                      deb mirror: bookworm-backports main\ndeb other: stable main\n";
-        assert_eq!(
-            one_line_entries(lines, "bookworm", "trixie"),
-            "deb [arch=amd64] mirror: trixie main contrib\n"
-        );
+        assert_eq!(one_line_entries(lines, "bookworm", "trixie"), "deb [arch=amd64] mirror: trixie main contrib\n");
         let stanzas = "Types: deb deb-src\nURIs: a: b:\nSuites: bookworm bookworm-security sid\nComponents: main\n\
                        Signed-By: /k.gpg\n\nTypes: deb-src\nURIs: c:\nSuites: bookworm\n";
         assert_eq!(
