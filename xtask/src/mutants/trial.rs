@@ -34,8 +34,8 @@ pub enum Verdict {
 /// The tests of one copy.
 pub struct Trial<'a> {
     copy: &'a Copy,
-    /// What each suite said on the unbroken copy.
-    unbroken: BTreeMap<String, String>,
+    /// What each suite, or the part of it that a test needs, said on the unbroken copy.
+    unbroken: BTreeMap<(String, String), String>,
 }
 
 /// What a run of a test came to.
@@ -53,17 +53,17 @@ impl<'a> Trial<'a> {
 
     /// An error unless the copy builds and the test passes.
     pub fn passes_unbroken(&mut self, test: &Test) -> Result<()> {
-        if let Test::Suite { suite, .. } = test
-            && let Some(said) = self.unbroken.get(suite)
+        if let Test::Suite { suite, check } = test
+            && let Some(said) = self.unbroken.get(&(suite.clone(), subject(check).to_owned()))
         {
             return must_pass(ending(said.clone(), test));
         }
         if let Err(said) = self.build(test)? {
             bail!("the workspace does not build\n{said}");
         }
-        if let Test::Suite { suite, .. } = test {
-            let said = self.suite(suite)?;
-            self.unbroken.insert(suite.clone(), said.clone());
+        if let Test::Suite { suite, check } = test {
+            let said = self.suite(suite, check)?;
+            self.unbroken.insert((suite.clone(), subject(check).to_owned()), said.clone());
             return must_pass(ending(said, test));
         }
         must_pass(self.run(test)?)
@@ -127,14 +127,15 @@ impl<'a> Trial<'a> {
                     Ending::Absent(said)
                 })
             }
-            Test::Suite { suite, .. } => Ok(ending(self.suite(suite)?, test)),
+            Test::Suite { suite, check } => Ok(ending(self.suite(suite, check)?, test)),
         }
     }
 
-    /// What a suite says about the copy's loader.
-    fn suite(&self, suite: &str) -> Result<String> {
+    /// What a suite says about the copy's loader, or the part of it that has the check, where it can be had alone.
+    fn suite(&self, suite: &str, check: &str) -> Result<String> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["test", suite, "--loader"]).arg(self.loader()?).env("RTLD_VERBOSE", "1");
+        command.env("RTLD_SUBJECT", subject(check));
         let output = output_within(&mut command, SUITE_LIMIT)?;
         Ok(text(&output.with_context(|| format!("suite {suite} does not end"))?))
     }
@@ -152,6 +153,11 @@ impl<'a> Trial<'a> {
         command.current_dir(&self.copy.tree).env("CARGO_TARGET_DIR", &self.copy.target);
         command
     }
+}
+
+/// What a check is about: what stands before the colon of its name.
+fn subject(check: &str) -> &str {
+    check.split_once(": ").map_or(check, |(subject, _)| subject)
 }
 
 /// What a suite's report says about the test.
