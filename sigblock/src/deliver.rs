@@ -51,7 +51,7 @@ fn marker(number: i32) -> Information {
 pub(crate) fn at_end(state: &ThreadState) {
     match backend::current() {
         Backend::Kernel => backend::unblock(),
-        Backend::User => give_out(state, state.saved.load(Ordering::Relaxed)),
+        Backend::User => give_out(state, mask_at_end(state)),
         Backend::Sigprocmask => {
             let saved = state.saved.load(Ordering::Relaxed);
             state.word.store(0, Ordering::Relaxed);
@@ -59,6 +59,13 @@ pub(crate) fn at_end(state: &ThreadState) {
         }
         Backend::Off => state.word.store(0, Ordering::Relaxed),
     }
+}
+
+/// Blocks all that can be put away; gives the mask to go back to. The one that was saved may be that of a handler that passes
+/// (of a fault), if the signal came inside it; its return has given the kernel the section's own mask then.
+fn mask_at_end(state: &ThreadState) -> Mask {
+    let saved = state.saved.load(Ordering::Relaxed);
+    signal::change_mask(How::Block, hold::current()).map_or(saved, |now| saved & now)
 }
 
 /// Gives out what was put away; `mask` is the one to go back to. All that can be put away is blocked.

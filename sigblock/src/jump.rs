@@ -37,16 +37,20 @@ pub(crate) fn to_buffer(state: &ThreadState, buffer: usize) {
     // SAFETY: a word of the thread control block.
     let guard = unsafe { core::ptr::with_exposed_provenance::<usize>(guard).read() };
     callback::abandon_below(state, buffer.stack.rotate_right(ROTATION) ^ guard, usize::MAX);
-    let word = state.word.load(Ordering::Relaxed);
-    if buffer.mask_was_saved != 0 && word & PENDING != 0 && word & !word::FLAGS != 0 {
-        // The jump sets the mask, and stays inside a section that gives one back. A mask that was saved inside the section is
-        // the section's: the program's own stays.
-        let hold = hold::current();
-        if buffer.mask & hold != hold {
-            state.saved.store(buffer.mask, Ordering::Relaxed);
-        }
+    if buffer.mask_was_saved != 0 {
+        adopt(state, buffer.mask);
     }
     deliver::give_out_rest(state);
+}
+
+/// The jump sets this mask. If it stays inside a section that gives one back, that is it. A mask that was saved inside the
+/// section is the section's: the program's own stays.
+fn adopt(state: &ThreadState, mask: Mask) {
+    let word = state.word.load(Ordering::Relaxed);
+    let hold = hold::current();
+    if word & PENDING != 0 && word & !word::FLAGS != 0 && mask & hold != hold {
+        state.saved.store(mask, Ordering::Relaxed);
+    }
 }
 
 /// How far apart frames of one stack can be, if nothing else says whether they are of one.
@@ -54,6 +58,16 @@ const REACH: usize = 1 << 20;
 
 /// `uc_mcontext.gregs[REG_RSP]` of a ucontext_t.
 const CONTEXT_STACK: usize = 160;
+
+/// `uc_sigmask` of a ucontext_t.
+const CONTEXT_MASK: usize = 296;
+
+/// The mask that a jump to a context sets.
+pub(crate) fn adopt_from_context(state: &ThreadState, context: usize) {
+    let mask = core::ptr::with_exposed_provenance::<Mask>(context.wrapping_add(CONTEXT_MASK));
+    // SAFETY: the caller passes the ucontext_t that it will go on with.
+    adopt(state, unsafe { mask.read() });
+}
 
 /// A jump to a context is about to happen: to an outer frame of this stack, or to another stack from where the program may
 /// come back.
@@ -66,6 +80,7 @@ pub(crate) fn to_context(state: &ThreadState, context: usize) {
     let target = unsafe { stack.read() };
     callback::abandon_below(state, target, REACH);
     callback::detach(state);
+    adopt_from_context(state, context);
 }
 
 /// Nothing is open, and nothing waits.

@@ -20,18 +20,28 @@ fn is_marked(state: &ThreadState) -> bool {
 
 /// The mask as the program sees it, where a section has set it: of what sections hold the one to go back to, of the rest the
 /// kernel's (in the handler of a fault it has more).
-fn seen(state: &ThreadState) -> Mask {
+fn seen(state: &ThreadState, kernels: Mask) -> Mask {
     let hold = hold::current();
-    state.saved.load(Ordering::Relaxed) & hold | signal::mask() & !hold
+    state.saved.load(Ordering::Relaxed) & hold | kernels & !hold
+}
+
+/// Has the section set the mask, if the thread is inside one: a signal that came between a look at the mark and a change would
+/// take the change for the section's. Gives whether a section's end gives a mask back, and the kernel's mask.
+fn settle(state: &ThreadState) -> Option<(bool, Mask)> {
+    if !word::is_raised(&state.word) {
+        return None;
+    }
+    let now = signal::change_mask(How::Block, hold::current()).ok()?;
+    Some((is_marked(state), now))
 }
 
 /// Changes the mask as the program sees it, and gives the one before.
 pub(crate) fn change(how: How, set: Mask) -> Mask {
     let state = state::current();
-    if !is_marked(state) {
+    let Some((marked, now)) = settle(state) else {
         return signal::change_mask(how, set).unwrap_or(0);
-    }
-    let before = seen(state);
+    };
+    let before = if marked { seen(state, now) } else { now };
     let after = match how {
         How::Block => before | set,
         How::Unblock => before & !set,
@@ -39,21 +49,34 @@ pub(crate) fn change(how: How, set: Mask) -> Mask {
     };
     state.saved.store(after & !hold::ALWAYS, Ordering::Relaxed);
     // What sections do not hold changes at once.
-    let _ = signal::change_mask(How::Set, after | hold::current());
+    let _ = signal::change_mask(How::Set, if marked { after | hold::current() } else { after });
     before
 }
 
 /// The mask as the program sees it.
 fn current() -> Mask {
     let state = state::current();
-    if is_marked(state) { seen(state) } else { signal::mask() }
+    // The look at the mark comes second: what was not marked then was not before.
+    let now = signal::mask();
+    if is_marked(state) { seen(state, now) } else { now }
 }
 
 /// In a section that goes on: gives the kernel the mask that the program sees, for a call that hands it on to a new thread
 /// or process. What comes meanwhile is put away as well.
 pub(crate) fn lend(state: &ThreadState) {
     if is_marked(state) && backend::current() == Backend::User {
-        let _ = signal::change_mask(How::Set, seen(state));
+        open_mask(state);
+    }
+}
+
+/// What waits in the kernel comes as soon as it may, is put away, and has the mask closed again: until there is no more.
+fn open_mask(state: &ThreadState) {
+    for _ in 0..stash::SLOTS {
+        let mask = seen(state, signal::mask());
+        let _ = signal::change_mask(How::Set, mask);
+        if signal::mask() == mask {
+            return;
+        }
     }
 }
 

@@ -187,6 +187,7 @@ extern "C" fn before(index: usize, arguments: &mut Arguments) -> usize {
         Kind::Swap => {
             callback::detach(state);
             mask::lend(state);
+            jump::adopt_from_context(state, arguments.second);
         }
         Kind::Prctl => look_for_filter(kernel::__NR_prctl as usize, arguments.first),
         Kind::SystemCall => look_for_filter(arguments.first, arguments.second),

@@ -6,6 +6,7 @@
 mod actions;
 mod around;
 mod delivery;
+mod masks;
 mod notes;
 mod world;
 
@@ -38,6 +39,10 @@ const ALL: &[(&str, fn())] = &[
     ("dead_thread_gives_back", around::dead_thread),
     ("threads_under_fire", around::storm),
     ("sigprocmask_blocks_and_gives_back", around::sigprocmask),
+    ("mask_after_a_handler_that_passes", masks::in_a_handler_that_passes),
+    ("mask_is_lent_with_more_waiting", masks::lent_with_more_waiting),
+    ("mask_of_a_context", masks::of_a_context),
+    ("mask_changed_under_fire", masks::changed_under_fire),
 ];
 
 fn main() {
