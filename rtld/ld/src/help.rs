@@ -41,14 +41,14 @@ pub fn stop(stop: Stop, ourselves: &[u8], search: &mut Search<'_>) -> ! {
 
 fn help(ourselves: &[u8], search: &mut Search<'_>) {
     let mut out = Writer::new(file::STDOUT);
-    let _ = write!(out, "Usage: {} [OPTION]... PROGRAM [ARGUMENT]...\n\nOptions:\n", Bytes(ourselves));
+    let _ = write!(out, "Usage: {} [OPTION]... PROGRAM [ARGUMENT]...\nOptions:\n", Bytes(ourselves));
     for option in OPTIONS {
         let name = option.names.first().copied().unwrap_or_default();
         let value = option.value_name().unwrap_or_default();
         let width = 23_usize.saturating_sub(name.len() + 1);
         let _ = writeln!(out, "  {name} {value:width$} {}", option.meaning);
     }
-    out.bytes(b"  --                      end of the options\n\nEnvironment (ignored in secure mode):\n");
+    out.bytes(b"  --                      end of the options\nEnvironment (ignored in secure mode):\n");
     for variable in VARIABLES {
         let width = 23_usize.saturating_sub(3);
         let _ = writeln!(out, "  LD_{:width$} {}", variable.name, variable.meaning);
