@@ -5,37 +5,35 @@ use crate::exports::{BEFORE_REPLACED, COUNT, ENTRIES, INTERFACE, NAMES, Name, TA
 use crate::report::{self, Text};
 use crate::{area, brackets, system};
 use core::ffi::CStr;
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
-use rtld_sys::lock::Futex;
-use rtld_sys::thread;
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use rtld_sys::{lock, thread};
 use sigblock::api;
 use sigblock::backend::{self, Backend, Wish};
 
 /// The definitions after ours; 0 for none.
 static NEXT: [AtomicUsize; COUNT] = [const { AtomicUsize::new(0) }; COUNT];
 
-static DONE: AtomicBool = AtomicBool::new(false);
-static LOCK: Futex = Futex::new();
-/// The thread that fills the tables.
-static BUSY: AtomicI32 = AtomicI32::new(0);
+/// Who fills the tables: nobody yet, a thread by its id, or DONE.
+static FILLER: AtomicU32 = AtomicU32::new(0);
+const DONE: u32 = u32::MAX;
 /// A line is asked for at exit.
 static TELL: AtomicBool = AtomicBool::new(false);
 
 /// Where a name leads.
 pub fn address(index: usize) -> usize {
-    if !DONE.load(Ordering::Acquire) {
-        if BUSY.load(Ordering::Relaxed) == thread::id() {
+    let me = thread::id() as u32;
+    loop {
+        match FILLER.compare_exchange(0, me, Ordering::Acquire, Ordering::Acquire) {
+            Ok(_) => {
+                fill();
+                FILLER.store(DONE, Ordering::Release);
+                lock::wake_all(&FILLER);
+            }
+            Err(DONE) => break,
             // The C library has come back to us, or a handler has interrupted us.
-            return or_missing(NAMES.get(index).map_or(0, |name| system::next(name)));
+            Err(filler) if filler == me => return or_missing(NAMES.get(index).map_or(0, |name| system::next(name))),
+            Err(filler) => lock::wait_while(&FILLER, filler),
         }
-        LOCK.acquire();
-        if !DONE.load(Ordering::Relaxed) {
-            BUSY.store(thread::id(), Ordering::Relaxed);
-            fill();
-            DONE.store(true, Ordering::Release);
-            BUSY.store(0, Ordering::Relaxed);
-        }
-        LOCK.release();
     }
     TABLE.get(index).map_or(0, |entry| entry.load(Ordering::Relaxed).expose_provenance())
 }

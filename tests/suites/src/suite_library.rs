@@ -33,6 +33,7 @@ pub fn run(context: &Context, report: &mut Report) -> Result<()> {
     document::check(context, report)?;
     aside(context, report, &library)?;
     opened(context, report, &library)?;
+    early(context, report, &library)?;
     secure(context, report, &library)?;
     weak(context, report, &library)?;
     programs(context, report, &library)?;
@@ -150,6 +151,30 @@ fn opened(context: &Context, report: &mut Report, library: &Library) -> Result<(
         let got = (outcome.text(), outcome.error_text().replace(&program.display().to_string(), ""));
         let want = "backend=sigprocmask inside=0 after=1 released=0\n";
         report.equal(format!("opened late, LD_SIGBLOCK={asked}"), got, (want.to_owned(), line.to_owned()));
+    }
+    Ok(())
+}
+
+/// Called before its own constructor has run, by that of another library.
+fn early(context: &Context, report: &mut Report, library: &Library) -> Result<()> {
+    let other = Build::new("sigblock/library/early.c").shared().build(context)?;
+    let program = Build::inline("empty.c", "int main(void) { return 0; }\n")
+        .flags(&["-Wl,--no-as-needed", "-Wl,-rpath,$ORIGIN"])
+        .with(&other)
+        .build(context)?;
+    for backend in ["user", "sigprocmask"] {
+        let run = library.preloaded(&Run::new(&program).way(Way::Reference), backend);
+        let outcome = run.env("LD_DEBUG", "files").output(context)?;
+        let told = outcome.error_text();
+        let begun = |name: &str| told.lines().position(|line| line.contains("calling init") && line.ends_with(name));
+        let order = (begun("/libearly.so"), begun("/libsigblock.so"));
+        report.equal(
+            format!("early: comes first ({backend})"),
+            matches!(order, (Some(one), Some(two)) if one < two),
+            true,
+        );
+        let want = "early: inside=0 after=1 read_back=1\n";
+        report.equal(format!("early: has sections ({backend})"), outcome.text().as_str(), want);
     }
     Ok(())
 }
