@@ -5,10 +5,10 @@
 //! had, whose mask is in force.
 //! Records are kept for ever and found again when the same action is set again: their number is that of different actions.
 
+use crate::change_lock::ChangeLock;
 use crate::hold::{HOLDABLE, bit};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
-use rtld_sys::lock::Futex;
 use rtld_sys::memory;
 use rtld_sys::signal::{Action, LAST};
 
@@ -47,8 +47,8 @@ impl Entry {
 
 static TABLE: [Entry; LAST as usize] = [const { Entry::new() }; LAST as usize];
 
-/// Serialises changes. Only taken inside a section, and never held while anything is waited for.
-pub(crate) static LOCK: Futex = Futex::new();
+/// Serialises changes, but for those of a handler that interrupts one.
+pub(crate) static LOCK: ChangeLock = ChangeLock::new();
 
 /// Whether our first-line handler stands before the program's for this signal.
 pub(crate) fn is_ours(signal: i32) -> bool {
@@ -135,29 +135,34 @@ unsafe impl Sync for First {}
 static FIRST_PLACES: First = First(UnsafeCell::new([const { core::mem::MaybeUninit::uninit() }; FIRST]));
 static FIRST_USED: AtomicUsize = AtomicUsize::new(0);
 
-/// The rest of the last page that was mapped.
+/// The rest of the last page that was mapped; its address is a page's where nothing is left, or there is none.
 static NEXT_PLACE: AtomicUsize = AtomicUsize::new(0);
-static PLACES_LEFT: AtomicUsize = AtomicUsize::new(0);
 const PAGE: usize = 4096;
 
-/// A place for a record, for ever. Under the lock.
+/// A place for a record, for ever. Under the lock, or in a handler that interrupts who has it.
 fn new_place() -> Option<*mut Record> {
     let used = FIRST_USED.load(Ordering::Relaxed);
     if used < FIRST {
-        FIRST_USED.store(used + 1, Ordering::Relaxed);
-        return Some(FIRST_PLACES.0.get().cast::<Record>().wrapping_add(used));
-    }
-    let left = match PLACES_LEFT.load(Ordering::Relaxed) {
-        0 => {
-            let page = memory::map_anonymous(PAGE, memory::READ | memory::WRITE).ok()?;
-            NEXT_PLACE.store(page, Ordering::Relaxed);
-            PAGE / size_of::<Record>()
+        let used = FIRST_USED.fetch_add(1, Ordering::Relaxed);
+        if used < FIRST {
+            return Some(FIRST_PLACES.0.get().cast::<Record>().wrapping_add(used));
         }
-        left => left,
-    };
-    PLACES_LEFT.store(left - 1, Ordering::Relaxed);
-    let place = NEXT_PLACE.fetch_add(size_of::<Record>(), Ordering::Relaxed);
-    Some(core::ptr::with_exposed_provenance_mut(place))
+    }
+    let mut next = NEXT_PLACE.load(Ordering::Relaxed);
+    loop {
+        let left = next.wrapping_neg() % PAGE;
+        let place = if left >= size_of::<Record>() {
+            next
+        } else {
+            memory::map_anonymous(PAGE, memory::READ | memory::WRITE).ok()?
+        };
+        let after = place.wrapping_add(size_of::<Record>());
+        match NEXT_PLACE.compare_exchange(next, after, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => return Some(core::ptr::with_exposed_provenance_mut(place)),
+            // A handler came in between. What was mapped is lost, which happens once in a blue moon.
+            Err(now) => next = now,
+        }
+    }
 }
 
 #[cfg(test)]

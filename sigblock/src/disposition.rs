@@ -5,8 +5,8 @@ use crate::action::{self, LOCK};
 use crate::backend::{self, Backend};
 use crate::hold::{INTERNAL, bit};
 use crate::outside::set_error;
-use crate::state::{self, IN_VFORK};
-use crate::{first_line, mask, section};
+use crate::state::{self, IN_VFORK, ThreadState};
+use crate::{direct, first_line, mask};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU64, Ordering};
 use linux_raw_sys::errno::EINVAL;
@@ -70,10 +70,31 @@ fn exchange(number: c_int, fresh: Option<&Action>) -> Result<Action, Errno> {
         // SAFETY: the program's handler is a function; the restorer is ours.
         return unsafe { signal::set_action(number, fresh) }.map(|old| seen(number, old));
     }
-    section::acquire(state, &LOCK);
-    let result = change(number, fresh);
-    section::release(state, &LOCK);
-    result
+    LOCK.with(state, || change(number, fresh))
+}
+
+/// A seccomp filter comes, which may forbid rt_sigaction(2): from now on the kernel itself resets handlers with SA_RESETHAND.
+pub(crate) fn before_filter(state: &ThreadState) {
+    // The filter of a vfork child is not its parent's.
+    if state.state.load(Ordering::Relaxed) & IN_VFORK != 0 || direct::is_filtered() {
+        return;
+    }
+    LOCK.with(state, || {
+        direct::note_filter();
+        for number in 1..=LAST {
+            let record = action::current(number).filter(|record| record.action.flags & SA_RESETHAND != 0);
+            // SAFETY: only asks.
+            let is_set = || unsafe { signal::set_action(number, None) }.is_ok_and(|old| is_entry_point(old.handler));
+            if let Some(record) = record.filter(|_| is_set()) {
+                // It fails where the program has forbidden it already.
+                let _ = change(number, Some(&record.action));
+            }
+        }
+    });
+}
+
+fn is_entry_point(handler: usize) -> bool {
+    first_line::turn_of(handler).is_some()
 }
 
 /// Under the lock.
@@ -93,6 +114,8 @@ fn change(number: c_int, fresh: Option<&Action>) -> Result<Action, Errno> {
     // First the table: the signal may come as soon as the kernel knows.
     let turn = action::set(number, &kept).ok_or(Errno::NOMEM)?;
     let ours = Action { handler: first_line::address(turn), flags: fresh.flags & !SA_RESETHAND | SA_SIGINFO, ..*fresh };
+    let kernels = if direct::is_filtered() { fresh.flags & SA_RESETHAND } else { 0 };
+    let ours = Action { flags: ours.flags | kernels, ..ours };
     // SAFETY: our handler may run at any time; the restorer is ours.
     match unsafe { signal::set_action(number, Some(&ours)) } {
         Ok(old) => Ok(seen(number, old)),

@@ -5,8 +5,8 @@
 
 use crate::action::{self, Record, TURNS};
 use crate::deliver::{self, count_held, is_marker};
+use crate::direct;
 use crate::hold::{self, bit};
-use crate::section;
 use crate::stash::{self, Slot};
 use crate::state::{self, IN_VFORK, ThreadState};
 use crate::word::{self, PENDING};
@@ -169,14 +169,17 @@ fn exchange(state: &ThreadState, number: c_int, information: &mut Information) -
     run
 }
 
-/// SA_RESETHAND, which the kernel is never told: a signal that is put away must not use the handler up.
+/// SA_RESETHAND, which the kernel is not told without a filter: a signal that is put away must not use the handler up.
 pub(crate) fn reset(state: &ThreadState, number: c_int, record: &'static Record) {
-    section::acquire(state, &action::LOCK);
-    if action::current(number).is_some_and(|current| core::ptr::eq(current, record)) {
-        let default = Action { handler: deliver::DEFAULT, restorer: signal::restorer(), ..record.action };
-        // SAFETY: the default action is no function.
-        let _ = unsafe { signal::set_action(number, Some(&default)) };
-        action::forget(number);
-    }
-    section::release(state, &action::LOCK);
+    action::LOCK.with(state, || {
+        if action::current(number).is_some_and(|current| core::ptr::eq(current, record)) {
+            // Under a filter, which may forbid the call, the kernel has been told and has done it.
+            if !direct::is_filtered() {
+                let default = Action { handler: deliver::DEFAULT, restorer: signal::restorer(), ..record.action };
+                // SAFETY: the default action is no function.
+                let _ = unsafe { signal::set_action(number, Some(&default)) };
+            }
+            action::forget(number);
+        }
+    });
 }

@@ -20,6 +20,7 @@ pub(crate) struct PutAway {
 
 /// Before the fork: the child begins with the mask that the program has.
 pub(crate) fn before(state: &ThreadState) -> PutAway {
+    action::LOCK.before_fork();
     mask::lend(state);
     let held = state.held.load(Ordering::Relaxed) as usize;
     if word::is_raised(&state.word) {

@@ -12,6 +12,7 @@ mod action;
 pub mod api;
 pub mod backend;
 pub mod callback;
+mod change_lock;
 mod deliver;
 mod direct;
 mod disposition;

@@ -5,7 +5,7 @@
 
 use crate::fork::{self, PutAway};
 use crate::state::{self, IN_VFORK, ThreadState};
-use crate::{callback, direct, jump, mask, section, wait};
+use crate::{callback, disposition, jump, mask, section, wait};
 use core::arch::global_asm;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -189,8 +189,8 @@ extern "C" fn before(index: usize, arguments: &mut Arguments) -> usize {
             mask::lend(state);
             jump::adopt_from_context(state, arguments.second);
         }
-        Kind::Prctl => look_for_filter(kernel::__NR_prctl as usize, arguments.first),
-        Kind::SystemCall => look_for_filter(arguments.first, arguments.second),
+        Kind::Prctl => look_for_filter(state, kernel::__NR_prctl as usize, arguments.first),
+        Kind::SystemCall => look_for_filter(state, arguments.first, arguments.second),
     }
     let Some(place) = ADDRESSES.get(index) else { process::abort() };
     let mut address = place.load(Ordering::Relaxed);
@@ -215,10 +215,10 @@ fn leave_all(state: &ThreadState) {
     }
 }
 
-fn look_for_filter(number: usize, option: usize) {
+fn look_for_filter(state: &ThreadState, number: usize, option: usize) {
     let sets = number == kernel::__NR_prctl as usize && option == linux_raw_sys::prctl::PR_SET_SECCOMP as usize;
     if sets || number == kernel::__NR_seccomp as usize {
-        direct::note_filter();
+        disposition::before_filter(state);
     }
 }
 

@@ -7,7 +7,6 @@ use crate::hold;
 use crate::state::{self, REGISTERED, ThreadState};
 use crate::word::{self, PENDING};
 use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use rtld_sys::lock::Futex;
 use rtld_sys::signal::{self, How};
 
 /// What entering has to do beyond raising the word; 0 for nothing.
@@ -83,22 +82,4 @@ fn before_entering(state: &ThreadState) {
         }
         _ => {}
     }
-}
-
-/// Enters a section and takes a lock in it. Nobody sleeps inside a section: while the lock is taken the thread waits outside.
-pub(crate) fn acquire(state: &ThreadState, lock: &Futex) {
-    loop {
-        enter(state);
-        if lock.try_acquire() {
-            return;
-        }
-        leave(state);
-        lock.wait();
-    }
-}
-
-/// Gives a lock back, then leaves the section that it was taken in.
-pub(crate) fn release(state: &ThreadState, lock: &Futex) {
-    lock.release();
-    leave(state);
 }

@@ -5,6 +5,7 @@
 
 mod actions;
 mod around;
+mod changes;
 mod delivery;
 mod masks;
 mod notes;
@@ -39,6 +40,9 @@ const ALL: &[(&str, fn())] = &[
     ("dead_thread_gives_back", around::dead_thread),
     ("threads_under_fire", around::storm),
     ("sigprocmask_blocks_and_gives_back", around::sigprocmask),
+    ("action_set_by_a_handler_that_passes", changes::by_a_handler_that_passes),
+    ("action_set_by_the_handlers_of_a_fork", changes::by_the_handlers_of_a_fork),
+    ("action_reset_under_a_strict_filter", changes::reset_under_a_strict_filter),
     ("mask_after_a_handler_that_passes", masks::in_a_handler_that_passes),
     ("mask_is_lent_with_more_waiting", masks::lent_with_more_waiting),
     ("mask_of_a_context", masks::of_a_context),
