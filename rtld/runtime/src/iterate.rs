@@ -10,13 +10,13 @@
 
 use crate::pins;
 use crate::thread_local;
-use crate::world::{Handle, Snapshot, World};
-use rtld_link::object::ObjectIndex;
+use crate::world::{Handle, World};
+use rtld_link::object::{Object, ObjectIndex};
 use sigblock::callback::{self, Open, Release};
 
 /// `struct dl_phdr_info` of <link.h>.
 #[repr(C)]
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct ProgramHeaderInfo {
     address: usize,
     name: *const u8,
@@ -26,6 +26,33 @@ pub struct ProgramHeaderInfo {
     subs: u64,
     tls_module: usize,
     tls_data: usize,
+}
+
+impl ProgramHeaderInfo {
+    /// What is known of an object before a thread asks; `counts` are those of loaded and unloaded objects.
+    pub(crate) fn of(object: &Object, module: usize, (adds, subs): (u64, u64)) -> ProgramHeaderInfo {
+        ProgramHeaderInfo {
+            address: object.mapping.bias,
+            name: object.path.as_ptr(),
+            headers: object.mapping.headers.as_ptr(),
+            count: object.mapping.headers.len() as u16,
+            adds,
+            subs,
+            tls_module: module,
+            tls_data: 0,
+        }
+    }
+}
+
+/// One object as callbacks are told of it.
+#[derive(Debug)]
+pub struct Visit {
+    /// The object.
+    pub(crate) index: ObjectIndex,
+    /// Its handle, if it may be unloaded; null if not.
+    pub(crate) handle: *mut Handle,
+    /// All but the calling thread's block.
+    pub(crate) information: ProgramHeaderInfo,
 }
 
 /// One call of `dl_iterate_phdr`. All of it is in the thunk's frame, and nothing of it needs to be dropped.
@@ -97,14 +124,11 @@ pub unsafe fn step(place: *mut Iteration, result: i32) -> *mut ProgramHeaderInfo
         // SAFETY: the section was entered a moment ago.
         unsafe { callback::open(state, &raw mut iteration.open) };
     }
-    pins::end_visit(core::mem::replace(&mut iteration.visited, core::ptr::null_mut()));
+    if !iteration.visited.is_null() {
+        pins::end_visit(core::mem::replace(&mut iteration.visited, core::ptr::null_mut()));
+    }
     iteration.result = result;
-    if result == 0
-        && let Some(step) = look(world, iteration.next)
-    {
-        iteration.visited = step.visited;
-        iteration.next = ObjectIndex(step.index.0 + 1);
-        iteration.information = step.information;
+    if result == 0 && look(world, iteration) {
         return &raw mut iteration.information;
     }
     if core::mem::take(&mut iteration.took_lock) {
@@ -131,42 +155,29 @@ unsafe fn release(record: *mut Open, release: Release) {
     }
 }
 
-/// What is told in one step.
-struct Step {
-    information: ProgramHeaderInfo,
-    index: ObjectIndex,
-    visited: *mut Handle,
-}
-
-/// The first object from an index on; None after the last one. If it may be unloaded its visit has begun. The calling
-/// thread is inside the iteration's section.
-fn look(world: &World, from: ObjectIndex) -> Option<Step> {
+/// Notes what to tell of the first object from `next` on; false after the last one. If it may be unloaded its visit has
+/// begun. The calling thread is inside the iteration's section.
+fn look(world: &World, iteration: &mut Iteration) -> bool {
     // SAFETY: inside a section, and the snapshot is not used after this function.
     let snapshot = unsafe { world.snapshot() };
-    let rest = (from.0..snapshot.objects.bound() as u32).map(ObjectIndex);
-    for index in rest.filter(|&index| snapshot.objects.get(index).is_some()) {
-        let handle = snapshot.handle(index);
-        let stays = pins::stays(handle);
-        if stays || pins::visit(handle) {
-            let visited = if stays { core::ptr::null_mut() } else { handle };
-            return Some(Step { information: information(snapshot, index)?, index, visited });
+    let next = iteration.next;
+    // Where nothing was unloaded an object's place is its index.
+    let place = next.position();
+    let first = match snapshot.visits.get(place) {
+        Some(visit) if visit.index == next => place,
+        _ => snapshot.visits.partition_point(|visit| visit.index < next),
+    };
+    for visit in snapshot.visits.get(first..).unwrap_or_default() {
+        if visit.handle.is_null() || pins::visit(visit.handle) {
+            iteration.visited = visit.handle;
+            iteration.next = ObjectIndex(visit.index.0 + 1);
+            iteration.information = visit.information;
+            let module = visit.information.tls_module;
+            if module != 0 {
+                iteration.information.tls_data = thread_local::block(snapshot, module).unwrap_or(0);
+            }
+            return true;
         }
     }
-    None
-}
-
-fn information(snapshot: &Snapshot, index: ObjectIndex) -> Option<ProgramHeaderInfo> {
-    let object = snapshot.objects.get(index)?;
-    let module = snapshot.tls.id(index);
-    let tls_data = if module == 0 { 0 } else { thread_local::block(snapshot, module).unwrap_or(0) };
-    Some(ProgramHeaderInfo {
-        address: object.mapping.bias,
-        name: object.path.as_ptr(),
-        headers: object.mapping.headers.as_ptr(),
-        count: object.mapping.headers.len() as u16,
-        adds: snapshot.adds,
-        subs: snapshot.subs,
-        tls_module: module,
-        tls_data,
-    })
+    false
 }

@@ -9,6 +9,7 @@ extern crate alloc;
 
 pub mod addresses;
 pub mod bind;
+mod bond_notes;
 pub mod call;
 pub mod close;
 pub mod find_object;

@@ -3,6 +3,7 @@
 //! Everything up to publishing happens under the writer lock and can be undone; resolvers and initialisers run after
 //! the lock was given back, outside sections: also where a callback opens something.
 
+use crate::bond_notes::BondNotes;
 use crate::close;
 use crate::initialise::{self, FAILED, FINALISED, FINALISING, NEW, NotBroughtUp, Refuse};
 use crate::pins;
@@ -12,22 +13,18 @@ use crate::world::{Handle, Snapshot, World, make_handle};
 use crate::writer::{self, Bond, Opened, State};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::cell::RefCell;
 use core::fmt;
 use core::sync::atomic::Ordering;
 use goblin::elf64::program_header::PF_X;
-use rtld_elf::SymbolView;
 use rtld_elf::dynamic::Flags1;
-use rtld_elf::symbol::SymbolBinding;
 use rtld_link::deferred::{Deferred, Resolvers};
 use rtld_link::error::{Error, Reason};
 use rtld_link::fallible::{OutOfMemory, try_push};
 use rtld_link::init_order::init_order;
 use rtld_link::load::Loader;
-use rtld_link::lookup::Definition;
 use rtld_link::object::{Object, ObjectIndex, Role};
 use rtld_link::protect;
-use rtld_link::relocate::{Binding, Later, Notes, Relocator};
+use rtld_link::relocate::{Binding, Later, Relocator};
 use rtld_link::static_tls::Module;
 use rtld_link::text::Text;
 use rtld_link::version_check::{self, FindingKind};
@@ -426,8 +423,7 @@ impl Opening<'_> {
         let process = &self.world.process;
         let now = self.mode & mode::NOW != 0 || process.binding == Binding::Now;
         let handle = |index: ObjectIndex| self.state.handle(index).expose_provenance();
-        let notes =
-            BondNotes { snapshot, first_later: self.state.first_later, bonds: RefCell::new((Vec::new(), false)) };
+        let notes = BondNotes::new(snapshot, self.state.first_later);
         let relocator = Relocator {
             resolver: snapshot.resolver(),
             tls: &self.state.tls,
@@ -451,8 +447,7 @@ impl Opening<'_> {
                 host.adopt(object, self.state.handle(index), id, offset).ok_or(Reason::CLibraryLayout)?;
             }
         }
-        let (bonds, out_of_memory) = notes.bonds.into_inner();
-        if out_of_memory { Err(OutOfMemory.into()) } else { Ok((later, bonds)) }
+        Ok((later, notes.into_bonds()?))
     }
 
     /// Undoes what was loaded from `first` on; nobody has seen it. `global` is how many objects the global scope had.
@@ -480,35 +475,5 @@ impl Opening<'_> {
             }
         }
         self.state.handles.truncate(self.state.objects.bound());
-    }
-}
-
-/// Takes note of bindings that keep objects loaded.
-struct BondNotes<'a> {
-    snapshot: &'a Snapshot,
-    first_later: ObjectIndex,
-    bonds: RefCell<(Vec<Bond>, bool)>,
-}
-
-impl Notes for BondNotes<'_> {
-    fn copy_size(&self, _: &[u8]) {}
-
-    fn bound(&self, from: ObjectIndex, definition: &Definition<'_>) {
-        let to = definition.index;
-        if to < self.first_later {
-            return;
-        }
-        if definition.symbol.binding() == SymbolBinding::Unique {
-            // Whoever was bound to it must find it at the same address for ever.
-            pins::keep(self.snapshot.handle(to));
-        }
-        if to == from {
-            return;
-        }
-        let bond = Bond { from, to };
-        let Ok(mut bonds) = self.bonds.try_borrow_mut() else { return };
-        if !bonds.0.contains(&bond) && try_push(&mut bonds.0, bond).is_err() {
-            bonds.1 = true;
-        }
     }
 }

@@ -6,6 +6,7 @@
 //! thread can be reading it any more.
 
 use crate::addresses::AddressMap;
+use crate::iterate::Visit;
 use crate::iterate_lock::IterateLock;
 use crate::threads::Threads;
 use crate::writer::{State, WriterLock};
@@ -161,6 +162,8 @@ pub struct Snapshot {
     pub tls: TlsTable,
     /// By object: its handle; null where there is no object.
     pub handles: Vec<*mut Handle>,
+    /// What callbacks of dl_iterate_phdr are told, in order.
+    pub visits: Vec<Visit>,
     /// Objects from this index on were opened at run time.
     pub first_later: ObjectIndex,
     /// Who needs whom among these: pairs of an object and one in its DT_NEEDED, sorted.

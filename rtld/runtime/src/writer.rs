@@ -5,6 +5,7 @@
 
 use crate::addresses::AddressMap;
 use crate::fork;
+use crate::iterate::{ProgramHeaderInfo, Visit};
 use crate::lock::Lock;
 use crate::pins;
 use crate::threads;
@@ -131,17 +132,32 @@ impl State {
             }
         }
         needs.sort_unstable();
+        let tls = self.tls.table()?;
+        let mut visits = Vec::new();
+        visits.try_reserve_exact(table.count()).map_err(|_| OutOfMemory)?;
+        for (index, object) in table.iter() {
+            try_push(&mut visits, self.visit(index, object, tls.id(index)))?;
+        }
         try_box(Snapshot {
             objects: table.try_clone()?,
             scopes: Scopes { global: Scope::new(table, self.global.iter().copied())?, closures, deep },
             addresses: AddressMap::new(table)?,
-            tls: self.tls.table()?,
+            tls,
             handles,
+            visits,
             first_later: self.first_later,
             needs,
             adds: self.adds,
             subs: self.subs,
         })
+    }
+
+    /// What callbacks are told of an object.
+    fn visit(&self, index: ObjectIndex, object: &Object, module: usize) -> Visit {
+        let handle = self.handle(index);
+        let may_go = index >= self.first_later;
+        let information = ProgramHeaderInfo::of(object, module, (self.adds, self.subs));
+        Visit { index, handle: if may_go { handle } else { core::ptr::null_mut() }, information }
     }
 
     /// The handle of an object.
