@@ -6,7 +6,7 @@ use crate::backend::{self, Backend};
 use crate::hold::{INTERNAL, bit};
 use crate::outside::set_error;
 use crate::state::{self, IN_VFORK, ThreadState};
-use crate::{direct, first_line, mask};
+use crate::{direct, first_line, mask, stash};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU64, Ordering};
 use linux_raw_sys::errno::EINVAL;
@@ -29,6 +29,9 @@ const DEFAULT: usize = 0;
 const IGNORE: usize = 1;
 const HOLD: usize = 2;
 const ERROR: usize = usize::MAX;
+
+/// SIGCHLD, SIGCONT, SIGURG and SIGWINCH.
+const IGNORED_BY_DEFAULT: Mask = bit(17) | bit(18) | bit(23) | bit(28);
 
 const SA_NOCLDSTOP: u64 = 1;
 const SA_NOCLDWAIT: u64 = 2;
@@ -108,6 +111,10 @@ fn change(number: c_int, fresh: Option<&Action>) -> Result<Action, Errno> {
         // SAFETY: no function.
         let old = unsafe { signal::set_action(number, Some(fresh)) }?;
         action::forget(number);
+        if fresh.handler == IGNORE || IGNORED_BY_DEFAULT & bit(number) != 0 {
+            // The kernel discards what is pending.
+            stash::discard(state::current(), number);
+        }
         return Ok(seen(number, old));
     }
     let kept = Action { flags: fresh.flags & KEPT, mask: fresh.mask & !crate::hold::ALWAYS, ..*fresh };

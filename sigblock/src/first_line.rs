@@ -158,6 +158,12 @@ fn exchange(state: &ThreadState, number: c_int, information: &mut Information) -
         Some(slot) => {
             // A standard signal merges with the one that was put away, and took the place of its marker.
             if own && number >= FIRST_QUEUED {
+                if signal::pending() & bit(number) == 0 {
+                    // Not even our marker: another thread has had the kernel discard the number since.
+                    while stash::take(state, |slot| slot.signal == number).is_some() {}
+                    let _ = signal::change_mask(How::Set, before);
+                    return true;
+                }
                 stash::push(state, Slot { information: *information, ..slot });
             }
             *information = slot.information;

@@ -86,11 +86,15 @@ fn with<R>(state: &ThreadState, work: impl FnOnce(&mut [MaybeUninit<Slot>; SLOTS
     let stash = state.stash.load(Ordering::Relaxed);
     // SAFETY: a stash that a thread has is not unmapped.
     let stash = unsafe { stash.as_ref() }?;
-    let mut used = (state.held.load(Ordering::Relaxed) as usize).min(SLOTS);
+    let before = (state.held.load(Ordering::Relaxed) as usize).min(SLOTS);
+    let mut used = before;
     // SAFETY: a stash belongs to one thread, which is the caller (or has ended), and no signal interrupts its use.
     let slots = unsafe { &mut *stash.slots.get() };
     let result = work(slots, &mut used);
-    state.held.store(used as u32, Ordering::Relaxed);
+    // Who only looks writes nothing: signals may come meanwhile.
+    if used != before {
+        state.held.store(used as u32, Ordering::Relaxed);
+    }
     if used == 0 {
         state.stash.store(core::ptr::null_mut(), Ordering::Relaxed);
         stash.taken.store(false, Ordering::Release);
@@ -153,6 +157,11 @@ pub(crate) fn take(state: &ThreadState, fits: impl Fn(&Slot) -> bool) -> Option<
 /// The numbers of the signals that are there, as a set.
 pub(crate) fn numbers(state: &ThreadState) -> Mask {
     with(state, |slots, used| in_use(slots, *used).fold(0, |set, slot| set | hold::bit(slot.signal))).unwrap_or(0)
+}
+
+/// Drops all of a number.
+pub(crate) fn discard(state: &ThreadState, signal: i32) {
+    quietly(state, || while take(state, |slot| slot.signal == signal).is_some() {});
 }
 
 /// The number of the signal at a position.

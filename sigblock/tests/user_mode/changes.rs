@@ -3,7 +3,7 @@
 use crate::actions::old_handler;
 use crate::notes::*;
 use crate::world::*;
-use libc::{SIGALRM, SIGUSR1, SIGUSR2};
+use libc::{SIGALRM, SIGRTMIN, SIGUSR1, SIGUSR2};
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
@@ -28,7 +28,7 @@ pub(crate) fn by_a_handler_that_passes() {
             unsafe { libc::syscall(libc::SYS_tgkill, process, target, SIGUSR1) };
         }
     });
-    while RUNS.load(SeqCst) < 20_000 {
+    while RUNS.load(SeqCst) < 2_000 {
         handle(SIGUSR2, note, 0);
     }
     DONE.store(true, SeqCst);
@@ -83,4 +83,48 @@ pub(crate) fn reset_under_a_strict_filter() {
     }
     assert_eq!(wait(child), 0);
     assert_eq!(old_handler(SIGALRM), note as Handler as *const () as usize);
+}
+
+fn ignore(signal: c_int) {
+    let set: extern "C" fn(c_int, usize) -> usize = replaced("signal");
+    assert_eq!(set(signal, libc::SIG_IGN), note as Handler as *const () as usize);
+}
+
+/// Who ignores a signal that is pending discards it (sigaction(2), POSIX), also one that was put away: here by the same thread and
+/// by another one.
+pub(crate) fn ignored_while_pending() {
+    start("user");
+    let change: unsafe extern "C" fn(c_int, *const u64, *mut u64) -> c_int = replaced("sigprocmask");
+    let pending: unsafe extern "C" fn(*mut u64) -> c_int = replaced("sigpending");
+    let (own, others) = (SIGRTMIN() + 1, SIGRTMIN() + 2);
+    for signal in [own, others] {
+        let set = 1_u64 << (signal - 1);
+        handle(signal, note, 0);
+        enter();
+        queue_to_thread(signal, 1);
+        // SAFETY: sets of 8 bytes.
+        assert_eq!(unsafe { change(libc::SIG_BLOCK, &set, std::ptr::null_mut()) }, 0);
+        leave();
+        if signal == own {
+            ignore(signal);
+            let mut now = 0;
+            // SAFETY: as above.
+            assert_eq!((unsafe { pending(&mut now) }, now), (0, 0));
+        } else {
+            let other = move || {
+                prepare_thread();
+                ignore(signal);
+            };
+            std::thread::spawn(other).join().unwrap();
+        }
+        handle(signal, note, 0);
+        // SAFETY: as above.
+        assert_eq!(unsafe { change(libc::SIG_UNBLOCK, &set, std::ptr::null_mut()) }, 0);
+        assert_eq!(RUNS.load(SeqCst), 0);
+        for (run, value) in [2, 3].into_iter().enumerate() {
+            queue_to_thread(signal, value);
+            assert_eq!((RUNS.load(SeqCst), VALUES[run].load(SeqCst)), (run + 1, value), "signal {signal}");
+        }
+        RUNS.store(0, SeqCst);
+    }
 }

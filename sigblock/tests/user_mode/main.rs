@@ -43,6 +43,7 @@ const ALL: &[(&str, fn())] = &[
     ("action_set_by_a_handler_that_passes", changes::by_a_handler_that_passes),
     ("action_set_by_the_handlers_of_a_fork", changes::by_the_handlers_of_a_fork),
     ("action_reset_under_a_strict_filter", changes::reset_under_a_strict_filter),
+    ("ignored_while_pending", changes::ignored_while_pending),
     ("mask_after_a_handler_that_passes", masks::in_a_handler_that_passes),
     ("mask_is_lent_with_more_waiting", masks::lent_with_more_waiting),
     ("mask_of_a_context", masks::of_a_context),

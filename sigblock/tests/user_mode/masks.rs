@@ -95,7 +95,7 @@ pub(crate) fn changed_under_fire() {
     let set = bit(SIGUSR2);
     let mut old = 0;
     let mut rounds = 0;
-    while runs() < 5_000 {
+    while runs() < 2_000 {
         enter();
         // SAFETY: sets of 8 bytes.
         unsafe { change(libc::SIG_BLOCK, &set, &mut old) };
