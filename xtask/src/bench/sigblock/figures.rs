@@ -23,6 +23,8 @@ pub struct Summary {
     pub user: f64,
     /// System time, likewise.
     pub system: f64,
+    /// System time of the run in the middle: none, where the kernel's samples hit the system by chance only.
+    pub median_system: f64,
 }
 
 impl Row {
@@ -47,6 +49,7 @@ impl Row {
             processor: Times::of(runs.iter().map(|run| run.processor / run.count).collect()),
             user: sum(|run| run.user) / operations,
             system: sum(|run| run.system) / operations,
+            median_system: median(runs.iter().map(|run| run.system / run.count).collect()),
         })
     }
 
@@ -112,6 +115,7 @@ pub fn json(rows: &[Row], rounds: usize, loader: &Path) -> Value {
                 "processor_ns": { "minimum": summary.processor.minimum, "median": summary.processor.median },
                 "user_ns": summary.user,
                 "system_ns": summary.system,
+                "median_system_ns": summary.median_system,
                 "ratio_to_off": row.ratio(variant, Variant::Off),
                 "rounds_ns": runs,
             }))
@@ -142,7 +146,7 @@ pub mod tests {
         let row = rows.first().unwrap();
         let summary = row.summary(Variant::User).unwrap();
         assert_eq!((summary.processor.minimum, summary.processor.median), (8.0, 9.0));
-        assert_eq!((summary.user, summary.system), (7.5, 1.0));
+        assert_eq!((summary.user, summary.system, summary.median_system), (7.5, 1.0, 1.0));
         // Of 2 and 3, the upper.
         assert_eq!(row.ratio(Variant::User, Variant::Off), Some(3.0));
         assert!(row.summary(Variant::Reference).is_none());
