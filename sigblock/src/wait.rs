@@ -55,10 +55,16 @@ fn take(set: Mask) -> Option<Slot> {
     stash::quietly(state, take).flatten()
 }
 
-/// sigwaitinfo(2) and sigtimedwait(2), where there is an answer.
+/// SI_USER: si_code of kill(2).
+const BY_PROCESS: i32 = 0;
+
+/// sigwaitinfo(2) and sigtimedwait(2), where there is an answer. As the C library does, tgkill is told as kill.
 extern "C" fn wait_information(set: *const Mask, information: *mut Information) -> c_int {
     // SAFETY: the caller's set, which has_answer has read.
-    let Some(slot) = take(unsafe { set.read_unaligned() }) else { return -1 };
+    let Some(mut slot) = take(unsafe { set.read_unaligned() }) else { return -1 };
+    if slot.information.code == signal::TO_THREAD {
+        slot.information.code = BY_PROCESS;
+    }
     if !information.is_null() {
         // SAFETY: the caller passes a siginfo_t to fill.
         unsafe { information.write(slot.information) };
