@@ -19,10 +19,11 @@ fn is_marked(state: &ThreadState) -> bool {
 }
 
 /// The mask as the program sees it, where a section has set it: of what sections hold the one to go back to, of the rest the
-/// kernel's (in the handler of a fault it has more).
+/// kernel's (in the handler of a fault it has more). What the kernel's mask lacks was only in that of such a handler, inside
+/// which a signal was put away.
 fn seen(state: &ThreadState, kernels: Mask) -> Mask {
     let hold = hold::current();
-    state.saved.load(Ordering::Relaxed) & hold | kernels & !hold
+    kernels & (state.saved.load(Ordering::Relaxed) | !hold)
 }
 
 /// Has the section set the mask, if the thread is inside one: a signal that came between a look at the mark and a change would

@@ -20,11 +20,25 @@ extern "C" fn send_another(_: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {
 pub(crate) fn in_a_handler_that_passes() {
     start("user");
     handle(SIGUSR1, note, 0);
-    handle(SIGSEGV, send_another, 0);
-    enter();
-    send(SIGSEGV);
-    leave();
-    assert_eq!((runs(), word(), kernel_mask()), (1, 0, 0));
+    // SAFETY: all zero is a sigaction.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = send_another as *const () as usize;
+    action.sa_flags = libc::SA_SIGINFO;
+    // SAFETY: a set to fill.
+    unsafe { libc::sigaddset(&mut action.sa_mask, SIGUSR2) };
+    let set: SetAction = replaced("sigaction");
+    // SAFETY: a whole structure.
+    assert_eq!(unsafe { set(SIGSEGV, &action, std::ptr::null_mut()) }, 0);
+    let change: Change = replaced("sigprocmask");
+    for asks in [false, true] {
+        enter();
+        send(SIGSEGV);
+        let mut old = 0;
+        // SAFETY: sets of 8 bytes.
+        assert_eq!((asks && unsafe { change(libc::SIG_BLOCK, &0, &mut old) } != 0, old), (false, 0));
+        leave();
+        assert_eq!((RUNS.swap(0, SeqCst), word(), kernel_mask()), (1, 0, 0));
+    }
 }
 
 /// What the kernel still has when the mask is lent comes at once, and must not close the mask again.
