@@ -6,7 +6,6 @@ use crate::first_line::FIRST_QUEUED;
 use crate::hold::bit;
 use crate::stash::{self, Slot};
 use crate::state::{self, IN_VFORK, ThreadState};
-use crate::word;
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 use rtld_sys::signal::{self, Information, Mask};
@@ -35,16 +34,16 @@ fn answer_to(state: &ThreadState, set: Mask) -> Option<c_int> {
     (there != 0 && lower == 0).then(|| there.trailing_zeros() as c_int + 1)
 }
 
-/// Takes the answer. What the kernel has of its number is younger: after the section's end one of them is our marker, whose
-/// place the answer has, and a standard signal is one with those that came later.
+/// Takes the answer. What the kernel has of its number is younger: after a section's end one of them is our marker, whose
+/// place the answer has (in the next section as well, if the program blocks the number), and a standard signal is one with
+/// those that came later.
 fn take(set: Mask) -> Option<Slot> {
     let state = state::current();
     let take = || {
         let number = answer_to(state, set)?;
         let taken = stash::take(state, |slot| slot.signal == number);
         let queues = number >= FIRST_QUEUED;
-        if (!queues || !word::is_raised(&state.word))
-            && let Some(younger) = signal::take_pending(bit(number))
+        if let Some(younger) = signal::take_pending(bit(number))
             && queues
             && !is_marker(&younger)
         {

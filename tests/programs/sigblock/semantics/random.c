@@ -57,6 +57,9 @@ static void close_section(void) {
     else lay();
 }
 
+// Signals sent and not yet seen again, at most: standard ones merge.
+static __thread volatile int waiting;
+
 // Runs of handlers since the last place where they were put in order.
 struct run {
     int number, which, code, value;
@@ -74,6 +77,7 @@ static void put_in_order(void) {
 }
 static void remember(int number, int which, const siginfo_t *information) {
     if (own_depth) note("inside", number, which, 0);
+    waiting = waiting - 1;
     run_list[run_count] = (struct run){number, which, information->si_code, information->si_value.sival_int};
     run_count = run_count + 1;
 }
@@ -110,6 +114,7 @@ static __thread int counter;
 static void send_one(void) {
     int number = numbers[chosen(NUMBERS)];
     counter++;
+    waiting = waiting + 1;
     note("send", number, counter, 0);
     if (number < 32 && chosen(2)) {
         pthread_kill(pthread_self(), number);
@@ -192,6 +197,8 @@ static void step(int level) {
     case 13: if (own_depth < 4) open_section(); break;
     case 14: if (own_depth) close_section(); break;
     case 15:
+        // User mode has room for 64 signals of a thread that makes another in its section.
+        if (waiting > 50) break;
         switch (chosen(12)) {
         case 0: child(); break;
         case 1: vforked(); break;
@@ -199,7 +206,11 @@ static void step(int level) {
         }
         break;
     }
-    if (own_depth == 0) put_in_order();
+    if (own_depth == 0) {
+        put_in_order();
+        sigpending(&set);
+        if (!members(&set)) waiting = 0;
+    }
 }
 
 // TRACE_ROUND=N in the environment: that round alone, each step on standard error. Tells each round's hash, or gives
@@ -215,6 +226,7 @@ static uint64_t rounds(unsigned first, bool tell) {
         sigset_t none;
         sigemptyset(&none);
         own_mask = none;
+        waiting = 0;
         for (int i = 0; i < NUMBERS; i++) set_action(0, numbers[i]);
         for (int i = 0; i < STEPS; i++) step(0);
         while (own_depth) close_section();
