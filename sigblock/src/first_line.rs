@@ -178,13 +178,21 @@ fn exchange(state: &ThreadState, number: c_int, information: &mut Information) -
 /// SA_RESETHAND, which the kernel is not told without a filter: a signal that is put away must not use the handler up.
 pub(crate) fn reset(state: &ThreadState, number: c_int, record: &'static Record) {
     action::LOCK.with(state, || {
-        if action::current(number).is_some_and(|current| core::ptr::eq(current, record)) {
-            // Under a filter, which may forbid the call, the kernel has been told and has done it.
-            if !direct::is_filtered() {
-                let default = Action { handler: deliver::DEFAULT, restorer: signal::restorer(), ..record.action };
-                // SAFETY: the default action is no function.
-                let _ = unsafe { signal::set_action(number, Some(&default)) };
+        // Under a filter, which may forbid the call, the kernel has been told and has done it.
+        if direct::is_filtered() {
+            if action::current(number).is_some_and(|current| core::ptr::eq(current, record)) {
+                action::forget(number);
             }
+            return;
+        }
+        // The kernel knows best: a child in the same memory changes the table, and not this process's actions.
+        // SAFETY: only asks.
+        let now = unsafe { signal::set_action(number, None) }.ok().and_then(|now| turn_of(now.handler));
+        let now = now.and_then(|turn| action::at_turn(number, turn));
+        if now.is_some_and(|now| core::ptr::eq(now, record)) {
+            let default = Action { handler: deliver::DEFAULT, restorer: signal::restorer(), ..record.action };
+            // SAFETY: the default action is no function.
+            let _ = unsafe { signal::set_action(number, Some(&default)) };
             action::forget(number);
         }
     });

@@ -128,3 +128,22 @@ pub(crate) fn ignored_while_pending() {
         RUNS.store(0, SeqCst);
     }
 }
+
+extern "C" fn back_to_default(_: *mut c_void) -> c_int {
+    let set: extern "C" fn(c_int, usize) -> usize = replaced("signal");
+    c_int::from(set(SIGUSR1, libc::SIG_DFL) != note as Handler as *const () as usize)
+}
+
+/// A child that shares the memory, as helpers of clone(2) do, has actions of its own: the parent's handler is still reset.
+pub(crate) fn reset_after_a_child_in_the_same_memory() {
+    start("user");
+    handle(SIGUSR1, note, libc::SA_RESETHAND);
+    let mut stack = vec![0_u128; 1 << 14];
+    let top = stack.as_mut_ptr_range().end.cast();
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    // SAFETY: a function, and a stack that outlives the child.
+    let child = unsafe { libc::clone(back_to_default, top, flags, std::ptr::null_mut()) };
+    assert_eq!(wait(child), 0);
+    send(SIGUSR1);
+    assert_eq!((runs(), old_handler(SIGUSR1)), (1, libc::SIG_DFL));
+}
