@@ -1,6 +1,6 @@
 //! What honours the word: chosen once at start, and never changed.
 
-use crate::section::{self, COUNT, TELL};
+use crate::section::{self, COUNT, MASKS, TELL};
 use crate::state::{self, REGISTERED, ThreadState};
 use crate::{direct, hold, outside};
 use core::fmt;
@@ -130,7 +130,11 @@ static COUNTED: AtomicBool = AtomicBool::new(false);
 /// From here on sections hold signals. Before the program's code runs there is nobody to hold them for, and they cost
 /// nothing.
 pub fn activate() {
-    let tell = if matches!(current(), Backend::Kernel | Backend::Sigprocmask) { TELL } else { 0 };
+    let tell = match current() {
+        Backend::Kernel => TELL,
+        Backend::Sigprocmask => TELL | MASKS,
+        Backend::User | Backend::Off => 0,
+    };
     let count = if COUNTED.load(Ordering::Relaxed) { COUNT } else { 0 };
     section::set_extra(tell | count);
 }

@@ -99,7 +99,6 @@ fn give_out(state: &ThreadState, mut mask: Mask) {
 /// Gives out what handlers that were called left behind when they did not come back.
 pub(crate) fn give_out_rest(state: &ThreadState) {
     if state.held.load(Ordering::Relaxed) != 0
-        && direct::is_filtered()
         && let Ok(before) = signal::change_mask(How::Block, hold::current())
     {
         give_out(state, before);

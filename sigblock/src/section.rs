@@ -15,6 +15,8 @@ static EXTRA: AtomicU8 = AtomicU8::new(0);
 pub(crate) const COUNT: u8 = 1;
 /// The back end must hear of the outermost one.
 pub(crate) const TELL: u8 = 2;
+/// The outermost section changes the mask.
+pub(crate) const MASKS: u8 = 4;
 
 /// Outermost sections, if they are counted.
 static SECTIONS: AtomicU64 = AtomicU64::new(0);
@@ -30,20 +32,41 @@ pub(crate) fn counted() -> u64 {
 /// Enters a section. The state must be the calling thread's.
 #[inline(always)]
 pub fn enter(state: &ThreadState) {
-    if EXTRA.load(Ordering::Relaxed) != 0 {
-        before_entering(state);
+    if EXTRA.load(Ordering::Relaxed) == 0 {
+        // SAFETY: the caller's own word.
+        unsafe { word::enter(&state.word) };
+    } else {
+        enter_slowly(state);
     }
-    // SAFETY: the caller's own word.
-    unsafe { word::enter(&state.word) };
     word::note_stack(&state.stack);
 }
 
 /// Leaves a section; at the end of the outermost one what was held is delivered.
 #[inline(always)]
 pub fn leave(state: &ThreadState) {
+    if EXTRA.load(Ordering::Relaxed) & MASKS != 0 {
+        return leave_with_mask(state);
+    }
     // SAFETY: the caller's own word, which `enter` raised.
     if unsafe { word::leave(&state.word) } == PENDING {
         deliver::at_end(state);
+    }
+}
+
+/// Leaves a section of the fallback. The mask to go back to is read, and the mark taken away, while the section is still
+/// open: a handler that is not held, and has a section of its own, finds nothing to finish or to overwrite.
+#[cold]
+#[inline(never)]
+fn leave_with_mask(state: &ThreadState) {
+    let saved = state.saved.load(Ordering::Relaxed);
+    let ends = state.word.load(Ordering::Relaxed) == word::STEP | PENDING;
+    if ends {
+        state.word.store(word::STEP, Ordering::Relaxed);
+    }
+    // SAFETY: the caller's own word, which `enter` raised.
+    unsafe { word::leave(&state.word) };
+    if ends {
+        let _ = signal::change_mask(How::Set, saved);
     }
 }
 
@@ -62,24 +85,29 @@ pub fn inside<R>(work: impl FnOnce() -> R) -> R {
 
 #[cold]
 #[inline(never)]
-fn before_entering(state: &ThreadState) {
-    if word::is_raised(&state.word) {
-        return;
-    }
-    if EXTRA.load(Ordering::Relaxed) & COUNT != 0 {
-        SECTIONS.fetch_add(1, Ordering::Relaxed);
-    }
-    match backend::current() {
-        Backend::Kernel if state.state.load(Ordering::Relaxed) & REGISTERED == 0 => {
-            backend::register(state);
+fn enter_slowly(state: &ThreadState) {
+    let mut before = None;
+    if !word::is_raised(&state.word) {
+        if EXTRA.load(Ordering::Relaxed) & COUNT != 0 {
+            SECTIONS.fetch_add(1, Ordering::Relaxed);
         }
-        Backend::Sigprocmask if state.word.load(Ordering::Relaxed) & PENDING == 0 => {
-            if let Ok(before) = signal::change_mask(How::Block, hold::current()) {
-                state.saved.store(before, Ordering::Relaxed);
-                // The end of the section finds the mark, and puts the mask back.
-                state.word.store(PENDING, Ordering::Relaxed);
+        match backend::current() {
+            Backend::Kernel if state.state.load(Ordering::Relaxed) & REGISTERED == 0 => {
+                backend::register(state);
             }
+            Backend::Sigprocmask if state.word.load(Ordering::Relaxed) & PENDING == 0 => {
+                before = signal::change_mask(How::Block, hold::current()).ok();
+            }
+            _ => {}
         }
-        _ => {}
+    }
+    // SAFETY: the caller's own word.
+    unsafe { word::enter(&state.word) };
+    // Only now: a handler that is not held, and has a section of its own, must find this one open, or it would keep the
+    // blocked mask as the one to go back to.
+    if let Some(before) = before {
+        state.saved.store(before, Ordering::Relaxed);
+        // The end of the section finds the mark, and puts the mask back.
+        state.word.fetch_or(PENDING, Ordering::Relaxed);
     }
 }

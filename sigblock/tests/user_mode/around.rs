@@ -358,3 +358,34 @@ pub(crate) fn sigprocmask() {
     assert_eq!((runs(), kernel_mask(), word()), (1, 0, 0));
     assert!(in_child(|| ()).is_ok());
 }
+
+extern "C" fn enters(_: c_int) {
+    enter();
+    leave();
+    RUNS.fetch_add(1, SeqCst);
+}
+
+/// A handler that is not held comes at any point of entering and leaving, and has sections of its own.
+pub(crate) fn sigprocmask_interrupted() {
+    const SIGNALS: usize = 10_000;
+    start("sigprocmask");
+    // SAFETY: all zero is a sigaction.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = enters as *const () as usize;
+    // SAFETY: a whole structure.
+    unsafe { libc::sigaction(libc::SIGABRT, &action, std::ptr::null_mut()) };
+    // SAFETY: numbers only.
+    let (process, main) = unsafe { (libc::getpid(), libc::gettid()) };
+    let sender = std::thread::spawn(move || {
+        while RUNS.load(SeqCst) < SIGNALS {
+            // SAFETY: numbers only.
+            unsafe { libc::syscall(libc::SYS_tgkill, process, main, libc::SIGABRT) };
+        }
+    });
+    while RUNS.load(SeqCst) < SIGNALS {
+        enter();
+        leave();
+    }
+    assert!(sender.join().is_ok());
+    assert_eq!((kernel_mask(), word()), (0, 0));
+}

@@ -39,6 +39,7 @@ const ALL: &[(&str, fn())] = &[
     ("hold_set_is_configured", around::hold_set),
     ("dead_thread_gives_back", around::dead_thread),
     ("threads_under_fire", around::storm),
+    ("sigprocmask_is_interrupted_anywhere", around::sigprocmask_interrupted),
     ("sigprocmask_blocks_and_gives_back", around::sigprocmask),
     ("action_set_by_a_handler_that_passes", changes::by_a_handler_that_passes),
     ("action_set_by_the_handlers_of_a_fork", changes::by_the_handlers_of_a_fork),
