@@ -5,8 +5,9 @@
 //! drops the record.
 
 use crate::section;
-use crate::state::ThreadState;
+use crate::state::{self, ThreadState};
 use crate::{deliver, word};
+use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 use rtld_sys::signal;
 
@@ -146,6 +147,26 @@ pub fn abandon_innermost(state: &ThreadState) {
     if entry.raised.swap(0, Ordering::Relaxed) != 0 {
         section::leave(state);
     }
+}
+
+/// _UA_CLEANUP_PHASE: the frame is being unwound, also by pthread_exit (Itanium C++ ABI, level I).
+const CLEANUP_PHASE: c_int = 2;
+/// _URC_CONTINUE_UNWIND.
+const CONTINUE_UNWIND: c_int = 8;
+
+/// The personality routine of frames that hold a record. It never catches anything.
+pub extern "C" fn personality(
+    _version: c_int,
+    actions: c_int,
+    _class: u64,
+    _exception: *mut c_void,
+    _context: *mut c_void,
+) -> c_int {
+    if actions & CLEANUP_PHASE != 0 {
+        // Frames are unwound from the innermost outwards, each once.
+        abandon_innermost(state::current());
+    }
+    CONTINUE_UNWIND
 }
 
 /// How many sections are open in which foreign code runs: those of records, and the program's own.

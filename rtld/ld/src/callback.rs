@@ -7,7 +7,7 @@
 
 use crate::exports::here;
 use core::arch::global_asm;
-use core::ffi::{c_int, c_void};
+use core::ffi::c_int;
 use core::mem::offset_of;
 use rtld_runtime::iterate::{self, Iteration, ProgramHeaderInfo};
 use sigblock::callback;
@@ -64,7 +64,7 @@ rtld_iterate:
     .cfi_endproc
     .size rtld_iterate, . - rtld_iterate
 "#,
-    personality = sym personality,
+    personality = sym callback::personality,
     begin = sym begin,
     step = sym step,
     frame = const FRAME,
@@ -89,24 +89,4 @@ extern "C" fn begin(place: *mut Iteration) {
 extern "C" fn step(place: *mut Iteration, result: c_int) -> *mut ProgramHeaderInfo {
     // SAFETY: the thunk has begun the iteration in its frame.
     unsafe { iterate::step(place, result) }
-}
-
-/// _UA_CLEANUP_PHASE: the frame is being unwound, also by pthread_exit (Itanium C++ ABI, level I).
-const CLEANUP_PHASE: c_int = 2;
-/// _URC_CONTINUE_UNWIND.
-const CONTINUE_UNWIND: c_int = 8;
-
-/// The personality routine of the thunk's frame. It never catches anything.
-extern "C" fn personality(
-    _version: c_int,
-    actions: c_int,
-    _class: u64,
-    _exception: *mut c_void,
-    _context: *mut c_void,
-) -> c_int {
-    if actions & CLEANUP_PHASE != 0 {
-        // Frames are unwound from the innermost outwards, each once.
-        callback::abandon_innermost(sigblock::current());
-    }
-    CONTINUE_UNWIND
 }

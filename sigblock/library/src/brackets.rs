@@ -8,7 +8,7 @@
 use crate::exports::Name;
 use crate::{start, system};
 use core::arch::global_asm;
-use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ffi::{CStr, c_char};
 use core::mem::offset_of;
 use sigblock::callback::{self, Open, Release};
 use sigblock::section;
@@ -166,7 +166,7 @@ sigblock_library_choose:
     end = sym end,
     visited = sym visited,
     outside = sym outside,
-    personality = sym personality,
+    personality = sym callback::personality,
 );
 
 /// Opens a section; gives the C library's function.
@@ -228,23 +228,3 @@ extern "C" fn outside(first: usize, _second: usize, index: usize) -> usize {
 /// # Safety
 /// As the type asks.
 unsafe fn release(_: *mut Open, _: Release) {}
-
-/// _UA_CLEANUP_PHASE: the frame is being unwound, also by pthread_exit (Itanium C++ ABI, level I).
-const CLEANUP_PHASE: c_int = 2;
-/// _URC_CONTINUE_UNWIND.
-const CONTINUE_UNWIND: c_int = 8;
-
-/// The personality routine of the frames. It never catches anything.
-extern "C" fn personality(
-    _version: c_int,
-    actions: c_int,
-    _class: u64,
-    _exception: *mut c_void,
-    _context: *mut c_void,
-) -> c_int {
-    if actions & CLEANUP_PHASE != 0 {
-        // Frames are unwound from the innermost outwards, each once.
-        callback::abandon_innermost(sigblock::current());
-    }
-    CONTINUE_UNWIND
-}
