@@ -10,6 +10,7 @@ use crate::first_line;
 use crate::hold;
 use crate::stash::{self, Slot};
 use crate::state::ThreadState;
+use crate::word;
 use core::sync::atomic::{AtomicU64, Ordering};
 use rtld_sys::signal::{self, How, Information, Mask, QUEUED};
 
@@ -99,6 +100,7 @@ fn give_out(state: &ThreadState, mut mask: Mask) {
 /// Gives out what handlers that were called left behind when they did not come back.
 pub(crate) fn give_out_rest(state: &ThreadState) {
     if state.held.load(Ordering::Relaxed) != 0
+        && !word::is_raised(&state.word)
         && let Ok(before) = signal::change_mask(How::Block, hold::current())
     {
         give_out(state, before);
