@@ -4,7 +4,7 @@
 use crate::constants::NAME;
 use crate::failure::cannot_start;
 use crate::start::world;
-use crate::{callback, dlfcn, trampoline};
+use crate::{callback, dlfcn, host, trampoline};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use rtld_clib::substitutes::Substitute;
@@ -123,6 +123,7 @@ extern "C" fn tls_get_address_soft(handle: *const Handle) -> usize {
 extern "C" fn allocate_tls(control: usize) -> usize {
     let world = here();
     threads::before_another(world);
+    host::prepare_allocator();
     let made = control == 0;
     let Some(control) = (if made { thread_local::allocate_block(world) } else { Some(control) }) else { return 0 };
     // SAFETY: glibc calls this for a thread that does not run yet, with memory of the size that we told it.

@@ -5,7 +5,7 @@ use crate::report::Writer;
 use crate::stack::InitialStack;
 use crate::start;
 use core::fmt;
-use core::sync::atomic::{AtomicPtr, AtomicUsize};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use rtld_clib::{Callbacks, Glibc, Library, RseqFacts, Tunables, Unsupported};
 use rtld_link::deferred::is_code;
 use rtld_link::error::{Error, Reason};
@@ -204,4 +204,21 @@ pub fn original(name: &'static [u8]) -> usize {
         functions.next().map(|found| found.address())
     };
     start::world().and_then(|world| threads::read(world, find)).unwrap_or(0)
+}
+
+/// Before there is a second thread: has the C library set up its allocator. It does so at its first use, without a lock, since
+/// its own loader has used it for the new thread's vector by then; ours has a heap of its own. `mallopt` with a parameter that
+/// does not exist sets up and changes nothing, and an allocator of the program's is not touched.
+pub fn prepare_allocator() {
+    static DONE: AtomicBool = AtomicBool::new(false);
+    if DONE.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let address = original(b"mallopt");
+    if address != 0 {
+        let function = core::ptr::with_exposed_provenance::<()>(address);
+        // SAFETY: the C library's function of this name has this type (mallopt(3)).
+        let function = unsafe { core::mem::transmute::<*const (), extern "C" fn(i32, i32) -> i32>(function) };
+        let _ = function(0, 0);
+    }
 }
