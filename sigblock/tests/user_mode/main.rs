@@ -44,7 +44,7 @@ const ALL: &[(&str, fn())] = &[
     ("action_set_by_a_handler_that_passes", changes::by_a_handler_that_passes),
     ("action_set_by_the_handlers_of_a_fork", changes::by_the_handlers_of_a_fork),
     ("action_reset_under_a_strict_filter", changes::reset_under_a_strict_filter),
-    ("reset_hand_after_a_child_in_the_same_memory", changes::reset_after_a_child_in_the_same_memory),
+    ("a_child_in_the_same_memory_stops_no_reset", changes::reset_after_a_child_in_the_same_memory),
     ("ignored_while_pending", changes::ignored_while_pending),
     ("mask_after_a_handler_that_passes", masks::in_a_handler_that_passes),
     ("mask_is_lent_with_more_waiting", masks::lent_with_more_waiting),
