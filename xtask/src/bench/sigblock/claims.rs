@@ -8,9 +8,6 @@ use anyhow::Context as _;
 const TWICE: f64 = 2.0;
 /// How much dearer the word may be than no section at all.
 const NO_DEARER: f64 = 1.03;
-/// The part of user time below which system time counts as none. A kernel that samples at its tick charges what interrupts
-/// take to whoever is running, more so on a busy machine; then the run in the middle must have none.
-const NO_SYSTEM_TIME: f64 = 0.01;
 /// What a section may cost, nanoseconds.
 const SECTION: f64 = 5.0;
 
@@ -44,12 +41,10 @@ pub fn judge(rows: &[Row]) -> anyhow::Result<Vec<Claim>> {
         });
         let word = row.summary(Variant::User).with_context(|| row.name())?;
         claims.push(Claim {
-            words: format!("{}: the word has no system time (less than {NO_SYSTEM_TIME} of user time)", row.name()),
-            measured: format!(
-                "{:.2} ns of {:.2} ns, in the middle run {:.2}",
-                word.system, word.user, word.median_system
-            ),
-            holds: word.system < NO_SYSTEM_TIME * word.user || word.median_system == 0.0,
+            // A kernel that samples at its tick charges what interrupts take to whoever runs, in some runs: the middle one counts.
+            words: format!("{}: the word has no system time (median of the runs)", row.name()),
+            measured: format!("{:.2} ns (sum of all runs: {:.2} of {:.2} ns)", word.median_system, word.system, word.user),
+            holds: word.median_system == 0.0,
         });
     }
     let row = find(rows, "section", "word")?;
@@ -94,11 +89,11 @@ mod tests {
 
     #[test]
     fn each_claim_can_fail() {
-        assert_eq!(failing(1000.0, 2100.0, 980.0, 5.0, 0.5), 0);
-        assert_eq!(failing(1000.0, 1990.0, 980.0, 5.0, 0.5), 2);
-        assert_eq!(failing(1000.0, 2100.0, 900.0, 5.0, 0.5), 2);
-        assert_eq!(failing(1000.0, 2100.0, 980.0, 20.0, 0.5), 2);
-        assert_eq!(failing(1000.0, 2100.0, 980.0, 5.0, 6.0), 1);
+        assert_eq!(failing(1000.0, 2100.0, 980.0, 0.0, 0.5), 0);
+        assert_eq!(failing(1000.0, 1990.0, 980.0, 0.0, 0.5), 2);
+        assert_eq!(failing(1000.0, 2100.0, 900.0, 0.0, 0.5), 2);
+        assert_eq!(failing(1000.0, 2100.0, 980.0, 1.0, 0.5), 2);
+        assert_eq!(failing(1000.0, 2100.0, 980.0, 0.0, 6.0), 1);
     }
 
     #[test]
@@ -108,7 +103,7 @@ mod tests {
             add(&mut rows, "throw", Variant::User, phase("depth-1", 1000.0, system));
         }
         let summary = rows.first().and_then(|row| row.summary(Variant::User)).unwrap();
-        assert!(summary.system > NO_SYSTEM_TIME * summary.user && summary.median_system == 0.0);
+        assert!(summary.system > 0.0 && summary.median_system == 0.0);
     }
 
     #[test]
