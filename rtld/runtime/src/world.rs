@@ -252,3 +252,17 @@ impl World {
         self.current.swap(Box::into_raw(snapshot), Ordering::AcqRel)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rtld_elf::gnu_hash;
+
+    #[test]
+    fn whatever_sections_replace_is_looked_for() {
+        for &name in sigblock::REPLACED {
+            let known = Substitute::from_name(name, gnu_hash(name)).map(Substitute::name);
+            assert_eq!(known, Some(name), "{}", String::from_utf8_lossy(name));
+        }
+    }
+}
