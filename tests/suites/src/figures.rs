@@ -1,7 +1,7 @@
 //! What a long-running program counted, printed by it (or by the loader, at exit) as `KEY=VALUE` words, and the checks on such counts. Owns
 //! the reading and the words of a failure; which figures must hold is each suite's business.
 
-use crate::harness::{Outcome, Report, Status};
+use crate::harness::{Context, Outcome, Report, Run, Status};
 use std::collections::BTreeMap;
 
 /// The figures of one run.
@@ -13,6 +13,21 @@ pub struct Figures {
 }
 
 impl Figures {
+    /// The figures of a run, noted; a run without them is a failed check.
+    pub fn of(context: &Context, report: &mut Report, name: &str, run: &Run) -> Option<Self> {
+        let outcome = run.output(context).map_err(|error| format!("{error:#}"));
+        match outcome.and_then(|outcome| Self::read(name, &outcome)) {
+            Ok(figures) => {
+                report.note(format!("{name}: {}", figures.line()));
+                Some(figures)
+            }
+            Err(error) => {
+                report.check(format!("{name}: runs to its end"), Err(error));
+                None
+            }
+        }
+    }
+
     /// Reads both outputs of a run that ended by exit 0; the failure of any other run.
     pub fn read(name: &str, outcome: &Outcome) -> Result<Self, String> {
         if outcome.status != Status::Exit(0) {

@@ -86,7 +86,7 @@ fn iterating(context: &Context, report: &mut Report, seconds: u64) -> Result<()>
         // The program asks for nothing but dl_iterate_phdr: the loader says which back end that was.
         let run = Run::new(&program).way(way).env("LD_SIGBLOCK", backend).env("LD_DEBUG", "sigblock");
         let run = run.args([seconds.to_string()]);
-        let Some(figures) = figures(context, report, &name, &run.limit(seconds + GRACE)) else { continue };
+        let Some(figures) = Figures::of(context, report, &name, &run.limit(seconds + GRACE)) else { continue };
         figures.is(report, "backend", backend);
         figures.all_zero(report, &["wrong"]);
         figures.at_least(report, "objects", 3);
@@ -109,7 +109,7 @@ fn handling(context: &Context, report: &mut Report, unwinder: Unwinder, backend:
         .env("LD_SIGBLOCK", backend)
         .args([seconds.to_string().as_ref(), directory.as_os_str()])
         .limit(seconds + GRACE);
-    let Some(figures) = figures(context, report, &name, &run) else { return Ok(()) };
+    let Some(figures) = Figures::of(context, report, &name, &run) else { return Ok(()) };
     figures.is(report, "backend", backend);
     let wrong = ["unfinished", "wrong_bound", "wrong_caught", "wrong_objects", "wrong_plug"];
     figures.all_zero(report, &wrong);
@@ -126,21 +126,6 @@ fn handling(context: &Context, report: &mut Report, unwinder: Unwinder, backend:
         figures.at_least(report, "held", share(DEFERRED));
     }
     Ok(())
-}
-
-/// The figures of a run; a run without them is a failed check.
-fn figures(context: &Context, report: &mut Report, name: &str, run: &Run) -> Option<Figures> {
-    let outcome = run.output(context).map_err(|error| format!("{error:#}"));
-    match outcome.and_then(|outcome| Figures::read(name, &outcome)) {
-        Ok(figures) => {
-            report.note(format!("{name}: {}", figures.line()));
-            Some(figures)
-        }
-        Err(error) => {
-            report.check(format!("{name}: runs to its end"), Err(error));
-            None
-        }
-    }
 }
 
 /// The program and the directory of its libraries: one of each for each of its two threads.

@@ -80,21 +80,6 @@ impl Library {
     }
 }
 
-/// The figures of a run; a run without them is a failed check.
-fn figures(context: &Context, report: &mut Report, name: &str, run: &Run) -> Option<Figures> {
-    let outcome = run.output(context).map_err(|error| format!("{error:#}"));
-    match outcome.and_then(|outcome| Figures::read(name, &outcome)) {
-        Ok(figures) => {
-            report.note(format!("{name}: {}", figures.line()));
-            Some(figures)
-        }
-        Err(error) => {
-            report.check(format!("{name}: runs to its end"), Err(error));
-            None
-        }
-    }
-}
-
 /// A program that is linked with it, under ld-linux and under our loader, which then makes the sections.
 fn aside(context: &Context, report: &mut Report, library: &Library) -> Result<()> {
     let program = library.linked(context, "aside.c").build(context)?;
@@ -106,7 +91,7 @@ fn aside(context: &Context, report: &mut Report, library: &Library) -> Result<()
     ] {
         let name = format!("linked, {way:?}, {backend}");
         let run = Run::new(&program).way(way).env("LD_SIGBLOCK", backend);
-        let Some(figures) = figures(context, report, &name, &run) else { continue };
+        let Some(figures) = Figures::of(context, report, &name, &run) else { continue };
         let ours = way != Way::Reference;
         for (key, want) in [
             ("library", "1"),
@@ -306,7 +291,7 @@ fn iterating(context: &Context, report: &mut Report, library: &Library, seconds:
         let seconds = seconds.div_ceil(share);
         let name = format!("iterating handler, {backend}, {seconds} s");
         let run = library.preloaded(&run(seconds), backend);
-        let Some(figures) = figures(context, report, &name, &run) else { continue };
+        let Some(figures) = Figures::of(context, report, &name, &run) else { continue };
         figures.all_zero(report, &["wrong"]);
         figures.at_least(report, "objects", 4);
         figures.at_least(report, "runs", HERTZ * seconds / 4);
@@ -339,7 +324,7 @@ fn storm(context: &Context, report: &mut Report, library: &Library, seconds: u64
         let name = format!("thread library with {kind}, {backend}, {seconds} s");
         let run = Run::new(program).way(Way::Reference).env("LD_SIGBLOCK", backend).env("SIGBLOCK_STATISTICS", "1");
         let run = run.args([seconds.to_string()]).limit(seconds + GRACE);
-        let Some(figures) = figures(context, report, &name, &run) else { continue };
+        let Some(figures) = Figures::of(context, report, &name, &run) else { continue };
         figures.is(report, "backend", backend);
         figures.all_zero(report, &["lost", "disordered"]);
         figures.at_least(report, "sent", 1_000 * seconds);

@@ -78,16 +78,12 @@ fn crowd(context: &Context, report: &mut Report) -> Result<()> {
     let program = Build::new("sigblock/soak/crowd.c").flags(&["-O1", "-pthread"]).build(context)?;
     for backend in ["user", "sigprocmask"] {
         let name = format!("all numbers at once, {backend}");
-        let outcome = Run::new(&program).env("LD_SIGBLOCK", backend).output(context)?;
-        match Figures::read(&name, &outcome) {
-            Ok(figures) => {
-                figures.is(report, "backend", backend);
-                figures.at_least(report, "numbers", 20);
-                figures.is(report, "held", "1");
-                figures.all_zero(report, &["lost", "inside", "disordered"]);
-            }
-            Err(error) => report.check(format!("{name}: runs to its end"), Err(error)),
-        }
+        let run = Run::new(&program).env("LD_SIGBLOCK", backend);
+        let Some(figures) = Figures::of(context, report, &name, &run) else { continue };
+        figures.is(report, "backend", backend);
+        figures.at_least(report, "numbers", 20);
+        figures.is(report, "held", "1");
+        figures.all_zero(report, &["lost", "inside", "disordered"]);
     }
     Ok(())
 }
@@ -98,18 +94,13 @@ fn churn(context: &Context, report: &mut Report, seconds: u64) -> Result<()> {
     for backend in ["user", "sigprocmask"] {
         let name = format!("threads that come and go, {backend}");
         let run = Run::new(&program).env("LD_SIGBLOCK", backend).args([seconds.to_string()]).limit(seconds + GRACE);
-        match Figures::read(&name, &run.output(context)?) {
-            Ok(figures) => {
-                report.note(figures.line());
-                figures.is(report, "backend", backend);
-                figures.all_zero(report, &["lost", "inside"]);
-                figures.at_least(report, "threads", 100 * seconds);
-                figures.at_least(report, "runs", 1_000 * seconds);
-                if backend == "user" {
-                    figures.at_least(report, "held", 10 * seconds);
-                }
-            }
-            Err(error) => report.check(format!("{name}: runs to its end"), Err(error)),
+        let Some(figures) = Figures::of(context, report, &name, &run) else { continue };
+        figures.is(report, "backend", backend);
+        figures.all_zero(report, &["lost", "inside"]);
+        figures.at_least(report, "threads", 100 * seconds);
+        figures.at_least(report, "runs", 1_000 * seconds);
+        if backend == "user" {
+            figures.at_least(report, "held", 10 * seconds);
         }
     }
     Ok(())
@@ -130,18 +121,12 @@ fn storm(context: &Context, report: &mut Report, program: &Path, storm: &Storm) 
     if storm.enter {
         arguments.push("enter".to_owned());
     }
-    let outcome = Run::new(program)
+    let run = Run::new(program)
         .way(storm.way)
         .env("LD_SIGBLOCK", storm.backend)
         .args(arguments)
-        .limit(storm.seconds + GRACE)
-        .output(context);
-    let figures = outcome.map_err(|error| format!("{error:#}")).and_then(|outcome| Figures::read(&name, &outcome));
-    let figures = match figures {
-        Ok(figures) => figures,
-        Err(error) => return report.check(format!("{name}: runs to its end"), Err(error)),
-    };
-    report.note(figures.line());
+        .limit(storm.seconds + GRACE);
+    let Some(figures) = Figures::of(context, report, &name, &run) else { return };
     figures.is(report, "backend", storm.backend);
     figures.all_zero(report, &["lost", "surplus", "disordered", "disordered_any", "unanswered", "doubled", "stalled"]);
     figures.at_least(report, "sections", storm.sections);
