@@ -39,19 +39,13 @@ sigblock_first_lines:
     .type sigblock_first_line,@function
 sigblock_first_line:
     .cfi_startproc
-    push    rdi
-    .cfi_adjust_cfa_offset 8
-    push    rsi
-    .cfi_adjust_cfa_offset 8
-    push    rdx
-    .cfi_adjust_cfa_offset 8
+"#,
+    rtld_sys::push_registers!("rdi" "rsi" "rdx"),
+    r#"
     call    {arrive}
-    pop     rdx
-    .cfi_adjust_cfa_offset -8
-    pop     rsi
-    .cfi_adjust_cfa_offset -8
-    pop     rdi
-    .cfi_adjust_cfa_offset -8
+"#,
+    rtld_sys::pop_registers!("rdx" "rsi" "rdi"),
+    r#"
     test    rax, rax
     jz      2f
     jmp     rax

@@ -258,38 +258,16 @@ sigblock_stubs:
     # Keeps the arguments and the number of vector registers in rax; goes on with the stack as it was.
 sigblock_outside:
     .cfi_startproc
-    push    rax
-    .cfi_adjust_cfa_offset 8
-    push    rdi
-    .cfi_adjust_cfa_offset 8
-    push    rsi
-    .cfi_adjust_cfa_offset 8
-    push    rdx
-    .cfi_adjust_cfa_offset 8
-    push    rcx
-    .cfi_adjust_cfa_offset 8
-    push    r8
-    .cfi_adjust_cfa_offset 8
-    push    r9
-    .cfi_adjust_cfa_offset 8
+"#,
+    rtld_sys::push_registers!("rax" "rdi" "rsi" "rdx" "rcx" "r8" "r9"),
+    r#"
     mov     edi, r11d
     mov     rsi, rsp
     call    {before}
     mov     r11, rax
-    pop     r9
-    .cfi_adjust_cfa_offset -8
-    pop     r8
-    .cfi_adjust_cfa_offset -8
-    pop     rcx
-    .cfi_adjust_cfa_offset -8
-    pop     rdx
-    .cfi_adjust_cfa_offset -8
-    pop     rsi
-    .cfi_adjust_cfa_offset -8
-    pop     rdi
-    .cfi_adjust_cfa_offset -8
-    pop     rax
-    .cfi_adjust_cfa_offset -8
+"#,
+    rtld_sys::pop_registers!("r9" "r8" "rcx" "rdx" "rsi" "rdi" "rax"),
+    r#"
     jmp     r11
     .cfi_endproc
     .size sigblock_outside, . - sigblock_outside

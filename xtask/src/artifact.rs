@@ -29,18 +29,13 @@ pub fn run(mut program: Vec<String>) -> anyhow::Result<bool> {
     let loader = build()?;
     if program.is_empty() {
         let hello = "import os; print('hello from python3 on', os.environ['RTLD_LOADER'])";
-        program = ["/usr/bin/python3", "-c", hello]
-            .map(str::to_owned)
-            .to_vec();
+        program = ["/usr/bin/python3", "-c", hello].map(str::to_owned).to_vec();
     }
     let mut command = Command::new(&loader);
     if let Some(name) = program.first_mut() {
         *name = on_path(name);
     }
-    command
-        .args(program)
-        .env("LD_FALLBACK", "never")
-        .env("RTLD_LOADER", loader.canonicalize()?);
+    command.args(program).env("LD_FALLBACK", "never").env("RTLD_LOADER", loader.canonicalize()?);
     Err(command.exec()).with_context(|| loader.display().to_string())
 }
 
@@ -50,13 +45,8 @@ fn on_path(name: &str) -> String {
         return name.to_owned();
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path)
-        .map(|directory| directory.join(name))
-        .find(|file| file.is_file());
-    found.map_or_else(
-        || name.to_owned(),
-        |file| file.to_string_lossy().into_owned(),
-    )
+    let found = std::env::split_paths(&path).map(|directory| directory.join(name)).find(|file| file.is_file());
+    found.map_or_else(|| name.to_owned(), |file| file.to_string_lossy().into_owned())
 }
 
 /// Runs cargo in the workspace; an error if it fails.

@@ -141,12 +141,7 @@ fn main() -> ExitCode {
             suites::list();
             Ok(true)
         }
-        Task::Test {
-            suites,
-            loader,
-            sigblock,
-            list: false,
-        } => {
+        Task::Test { suites, loader, sigblock, list: false } => {
             if let Some(backend) = sigblock {
                 // SAFETY: this process has one thread yet.
                 unsafe { std::env::set_var("RTLD_SIGBLOCK", backend) };
@@ -160,12 +155,7 @@ fn main() -> ExitCode {
             suites::list_soaks();
             Ok(true)
         }
-        Task::Soak {
-            suites,
-            loader,
-            seconds,
-            list: false,
-        } => suites::soak(&suites, loader.as_deref(), seconds),
+        Task::Soak { suites, loader, seconds, list: false } => suites::soak(&suites, loader.as_deref(), seconds),
         Task::Mutants { set, list: true, .. } if set == "kernel" => {
             kernel::list_mutants();
             Ok(true)

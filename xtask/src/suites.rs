@@ -71,10 +71,8 @@ fn choose(suites: &'static [Suite], names: &[String]) -> anyhow::Result<Vec<&'st
 /// Runs `cargo test` and counts what its own closing lines say; a run that fails without a failed test counts as one.
 fn unit_tests() -> anyhow::Result<Counts> {
     let start = Instant::now();
-    let mut child = artifact::cargo_command()
-        .args(["test", "--quiet", "--no-fail-fast"])
-        .stdout(Stdio::piped())
-        .spawn()?;
+    let mut child =
+        artifact::cargo_command().args(["test", "--quiet", "--no-fail-fast"]).stdout(Stdio::piped()).spawn()?;
     let output = child.stdout.take().context("cargo test has an output")?;
     let mut counts = Counts::default();
     for line in BufReader::new(output).lines() {
@@ -89,24 +87,16 @@ fn unit_tests() -> anyhow::Result<Counts> {
         counts.failed = 1;
     }
     println!("     {UNIT}: {:.1} s", start.elapsed().as_secs_f64());
-    println!(
-        "suite {UNIT}: {} passed, {} failed",
-        counts.passed, counts.failed
-    );
+    println!("suite {UNIT}: {} passed, {} failed", counts.passed, counts.failed);
     Ok(counts)
 }
 
 /// "test result: ok. 3 passed; 0 failed; ..."
 fn result_line(line: &str) -> Option<Counts> {
     let rest = line.strip_prefix("test result: ")?;
-    let number = |word: &str| {
-        rest.split(&['.', ';'][..])
-            .find_map(|part| part.trim().strip_suffix(word)?.trim().parse().ok())
-    };
-    Some(Counts {
-        passed: number("passed")?,
-        failed: number("failed")?,
-    })
+    let number =
+        |word: &str| rest.split(&['.', ';'][..]).find_map(|part| part.trim().strip_suffix(word)?.trim().parse().ok());
+    Some(Counts { passed: number("passed")?, failed: number("failed")? })
 }
 
 #[cfg(test)]
@@ -116,13 +106,7 @@ mod tests {
     #[test]
     fn counts_what_cargo_says() {
         let line = "test result: FAILED. 3 passed; 2 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s";
-        assert_eq!(
-            result_line(line),
-            Some(Counts {
-                passed: 3,
-                failed: 2
-            })
-        );
+        assert_eq!(result_line(line), Some(Counts { passed: 3, failed: 2 }));
         assert_eq!(result_line("running 3 tests"), None);
     }
 

@@ -53,24 +53,14 @@ fn become_program(loader: &Path, program: &[OsString]) -> String {
         return "no program".to_owned();
     };
     // `--` ends the loader's options: a program's name may begin with a dash.
-    let error = Command::new(loader)
-        .arg("--")
-        .arg(on_path(name))
-        .args(arguments)
-        .exec();
+    let error = Command::new(loader).arg("--").arg(on_path(name)).args(arguments).exec();
     format!("{}: {error}", loader.display())
 }
 
 /// The loader nearest to this tool.
 fn find_loader() -> Option<PathBuf> {
-    let beside = std::env::current_exe()
-        .ok()
-        .map(|tool| tool.with_file_name(LOADER));
-    let candidates = [
-        beside,
-        Some(Path::new("target/release").join(LOADER)),
-        Some(Path::new(INSTALLED).join(LOADER)),
-    ];
+    let beside = std::env::current_exe().ok().map(|tool| tool.with_file_name(LOADER));
+    let candidates = [beside, Some(Path::new("target/release").join(LOADER)), Some(Path::new(INSTALLED).join(LOADER))];
     candidates.into_iter().flatten().find(|path| path.is_file())
 }
 
@@ -81,10 +71,7 @@ fn on_path(name: &OsString) -> PathBuf {
         return given;
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path)
-        .map(|directory| directory.join(&given))
-        .find(|file| file.is_file())
-        .unwrap_or(given)
+    std::env::split_paths(&path).map(|directory| directory.join(&given)).find(|file| file.is_file()).unwrap_or(given)
 }
 
 #[cfg(test)]

@@ -38,22 +38,9 @@ rtld_bind_slot:
     mov     [rsp + 304], r9
     mov     [rsp + 312], r10
     mov     [rsp + 320], r11
-    movaps  [rsp], xmm0
-    movaps  [rsp + 16], xmm1
-    movaps  [rsp + 32], xmm2
-    movaps  [rsp + 48], xmm3
-    movaps  [rsp + 64], xmm4
-    movaps  [rsp + 80], xmm5
-    movaps  [rsp + 96], xmm6
-    movaps  [rsp + 112], xmm7
-    movaps  [rsp + 128], xmm8
-    movaps  [rsp + 144], xmm9
-    movaps  [rsp + 160], xmm10
-    movaps  [rsp + 176], xmm11
-    movaps  [rsp + 192], xmm12
-    movaps  [rsp + 208], xmm13
-    movaps  [rsp + 224], xmm14
-    movaps  [rsp + 240], xmm15
+"#,
+    rtld_sys::store_vectors!(),
+    r#"
     mov     rdi, [rbx + 8]
     mov     rsi, [rbx + 16]
     call    {bind}
@@ -68,22 +55,9 @@ rtld_bind_slot:
     mov     r9, [rsp + 304]
     mov     r10, [rsp + 312]
     mov     r11, [rsp + 320]
-    movaps  xmm0, [rsp]
-    movaps  xmm1, [rsp + 16]
-    movaps  xmm2, [rsp + 32]
-    movaps  xmm3, [rsp + 48]
-    movaps  xmm4, [rsp + 64]
-    movaps  xmm5, [rsp + 80]
-    movaps  xmm6, [rsp + 96]
-    movaps  xmm7, [rsp + 112]
-    movaps  xmm8, [rsp + 128]
-    movaps  xmm9, [rsp + 144]
-    movaps  xmm10, [rsp + 160]
-    movaps  xmm11, [rsp + 176]
-    movaps  xmm12, [rsp + 192]
-    movaps  xmm13, [rsp + 208]
-    movaps  xmm14, [rsp + 224]
-    movaps  xmm15, [rsp + 240]
+"#,
+    rtld_sys::load_vectors!(),
+    r#"
     mov     rsp, rbx
     .cfi_def_cfa_register rsp
     pop     rbx
@@ -160,10 +134,9 @@ rtld_tls_static:
     # is as new as the record, with a block in it, answers at once; else everything a called function may change is kept.
 rtld_tls_dynamic:
     .cfi_startproc
-    push    rcx
-    .cfi_adjust_cfa_offset 8
-    push    rdx
-    .cfi_adjust_cfa_offset 8
+"#,
+    rtld_sys::push_registers!("rcx" "rdx"),
+    r#"
     mov     rax, [rax + 8]
     mov     rcx, fs:[8]
     mov     rdx, [rax + 16]
@@ -179,10 +152,9 @@ rtld_tls_dynamic:
     mov     rax, [rax + 8]
     add     rax, rcx
     sub     rax, fs:[0]
-    pop     rdx
-    .cfi_adjust_cfa_offset -8
-    pop     rcx
-    .cfi_adjust_cfa_offset -8
+"#,
+    rtld_sys::pop_registers!("rdx" "rcx"),
+    r#"
     ret
     .cfi_adjust_cfa_offset 16
 2:  push    rbx
@@ -198,22 +170,9 @@ rtld_tls_dynamic:
     mov     [rsp + 280], r9
     mov     [rsp + 288], r10
     mov     [rsp + 296], r11
-    movaps  [rsp], xmm0
-    movaps  [rsp + 16], xmm1
-    movaps  [rsp + 32], xmm2
-    movaps  [rsp + 48], xmm3
-    movaps  [rsp + 64], xmm4
-    movaps  [rsp + 80], xmm5
-    movaps  [rsp + 96], xmm6
-    movaps  [rsp + 112], xmm7
-    movaps  [rsp + 128], xmm8
-    movaps  [rsp + 144], xmm9
-    movaps  [rsp + 160], xmm10
-    movaps  [rsp + 176], xmm11
-    movaps  [rsp + 192], xmm12
-    movaps  [rsp + 208], xmm13
-    movaps  [rsp + 224], xmm14
-    movaps  [rsp + 240], xmm15
+"#,
+    rtld_sys::store_vectors!(),
+    r#"
     mov     rdi, rax
     call    {tls}
     sub     rax, fs:[0]
@@ -223,31 +182,17 @@ rtld_tls_dynamic:
     mov     r9, [rsp + 280]
     mov     r10, [rsp + 288]
     mov     r11, [rsp + 296]
-    movaps  xmm0, [rsp]
-    movaps  xmm1, [rsp + 16]
-    movaps  xmm2, [rsp + 32]
-    movaps  xmm3, [rsp + 48]
-    movaps  xmm4, [rsp + 64]
-    movaps  xmm5, [rsp + 80]
-    movaps  xmm6, [rsp + 96]
-    movaps  xmm7, [rsp + 112]
-    movaps  xmm8, [rsp + 128]
-    movaps  xmm9, [rsp + 144]
-    movaps  xmm10, [rsp + 160]
-    movaps  xmm11, [rsp + 176]
-    movaps  xmm12, [rsp + 192]
-    movaps  xmm13, [rsp + 208]
-    movaps  xmm14, [rsp + 224]
-    movaps  xmm15, [rsp + 240]
+"#,
+    rtld_sys::load_vectors!(),
+    r#"
     mov     rsp, rbx
     .cfi_def_cfa_register rsp
     pop     rbx
     .cfi_adjust_cfa_offset -8
     .cfi_restore rbx
-    pop     rdx
-    .cfi_adjust_cfa_offset -8
-    pop     rcx
-    .cfi_adjust_cfa_offset -8
+"#,
+    rtld_sys::pop_registers!("rdx" "rcx"),
+    r#"
     ret
     .cfi_endproc
     .size rtld_tls_dynamic, . - rtld_tls_dynamic

@@ -14,6 +14,7 @@ pub mod lock;
 pub mod memory;
 pub mod process;
 pub mod processor;
+mod registers;
 pub mod signal;
 pub mod thread;
 

@@ -137,20 +137,14 @@ sigblock_library_visit:
     # Inside a section, or from here on as if the caller had called the C library.
 sigblock_library_choose:
     .cfi_startproc
-    push    rdi
-    .cfi_adjust_cfa_offset 8
-    push    rsi
-    .cfi_adjust_cfa_offset 8
-    push    r11
-    .cfi_adjust_cfa_offset 8
+"#,
+    rtld_sys::push_registers!("rdi" "rsi" "r11"),
+    r#"
     mov     edx, r11d
     call    {outside}
-    pop     r11
-    .cfi_adjust_cfa_offset -8
-    pop     rsi
-    .cfi_adjust_cfa_offset -8
-    pop     rdi
-    .cfi_adjust_cfa_offset -8
+"#,
+    rtld_sys::pop_registers!("r11" "rsi" "rdi"),
+    r#"
     test    rax, rax
     jz      sigblock_library_call
     jmp     rax

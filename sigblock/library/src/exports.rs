@@ -87,42 +87,18 @@ global_asm!(
     # r11d: the name. None of the functions takes a floating argument; rax is for those with "...".
 sigblock_library_first:
     .cfi_startproc
-    push    rax
-    .cfi_adjust_cfa_offset 8
-    push    rdi
-    .cfi_adjust_cfa_offset 8
-    push    rsi
-    .cfi_adjust_cfa_offset 8
-    push    rdx
-    .cfi_adjust_cfa_offset 8
-    push    rcx
-    .cfi_adjust_cfa_offset 8
-    push    r8
-    .cfi_adjust_cfa_offset 8
-    push    r9
-    .cfi_adjust_cfa_offset 8
-    push    r11
-    .cfi_adjust_cfa_offset 8
+"#,
+    rtld_sys::push_registers!("rax" "rdi" "rsi" "rdx" "rcx" "r8" "r9" "r11"),
+    r#"
     sub     rsp, 8
     .cfi_adjust_cfa_offset 8
     mov     edi, r11d
     call    {first}
     add     rsp, 8
     .cfi_adjust_cfa_offset -8
-    pop     r11
-    .cfi_adjust_cfa_offset -8
-    pop     r9
-    .cfi_adjust_cfa_offset -8
-    pop     r8
-    .cfi_adjust_cfa_offset -8
-    pop     rcx
-    .cfi_adjust_cfa_offset -8
-    pop     rdx
-    .cfi_adjust_cfa_offset -8
-    pop     rsi
-    .cfi_adjust_cfa_offset -8
-    pop     rdi
-    .cfi_adjust_cfa_offset -8
+"#,
+    rtld_sys::pop_registers!("r11" "r9" "r8" "rcx" "rdx" "rsi" "rdi"),
+    r#"
     mov     r10, rax
     pop     rax
     .cfi_adjust_cfa_offset -8

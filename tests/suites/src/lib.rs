@@ -165,11 +165,7 @@ pub const SUITES: &[Suite] = &[
         summary: "every entry into the loader is a section; what it costs, and which back end makes it",
         run: suite_brackets::run,
     },
-    Suite {
-        name: "semantics",
-        summary: "what a section does to signals, in each back end",
-        run: suite_semantics::run,
-    },
+    Suite { name: "semantics", summary: "what a section does to signals, in each back end", run: suite_semantics::run },
     Suite {
         name: "library",
         summary: "libsigblock under ld-linux: as a preload, linked, opened; and under our loader, where it steps aside",

@@ -3,7 +3,7 @@
 
 mod workers;
 
-use crate::harness::{Build, Context, Report, Run, Status, WAYS, Way, environment, always};
+use crate::harness::{Build, Context, Report, Run, Status, WAYS, Way, always, environment};
 use crate::same::label;
 use anyhow::{Context as _, bail};
 use object::{Object as _, ObjectSymbol as _};

@@ -5,11 +5,8 @@ use crate::harness::{Context, Report, Run, Way};
 use anyhow::Context as _;
 use std::fs;
 
-const PROGRAMS: &[(&str, &[&str])] = &[
-    ("/bin/true", &[]),
-    ("/usr/bin/python3", &["-S", "-c", "pass"]),
-    ("/usr/bin/gdb", &["--version"]),
-];
+const PROGRAMS: &[(&str, &[&str])] =
+    &[("/bin/true", &[]), ("/usr/bin/python3", &["-S", "-c", "pass"]), ("/usr/bin/gdb", &["--version"])];
 
 /// Runs of which the least counts: other processes that come and go change Pss, and page cache state changes Rss.
 const RUNS: usize = 3;
@@ -40,11 +37,7 @@ pub fn run(context: &Context, report: &mut Report) -> anyhow::Result<()> {
 /// At most the greater of 1.1 times and 512 KiB more; sizes in KiB.
 fn within(ours: u64, theirs: u64) -> Result<(), String> {
     let limit = (theirs + theirs / 10).max(theirs + 512);
-    if ours <= limit {
-        Ok(())
-    } else {
-        Err(format!("expected at most {limit} KiB\ngot      {ours} KiB"))
-    }
+    if ours <= limit { Ok(()) } else { Err(format!("expected at most {limit} KiB\ngot      {ours} KiB")) }
 }
 
 /// Sizes in KiB.
@@ -64,10 +57,7 @@ fn least(context: &Context, run: &Run) -> anyhow::Result<Memory> {
         })?;
         outcome.succeeded().map_err(anyhow::Error::msg)?;
         let seen = seen.context("the program did not stop at its exit")?;
-        least = Some(least.map_or(seen, |old| Memory {
-            rss: old.rss.min(seen.rss),
-            pss: old.pss.min(seen.pss),
-        }));
+        least = Some(least.map_or(seen, |old| Memory { rss: old.rss.min(seen.rss), pss: old.pss.min(seen.pss) }));
     }
     least.context("no run")
 }
@@ -75,18 +65,8 @@ fn least(context: &Context, run: &Run) -> anyhow::Result<Memory> {
 fn memory_of(process: i32) -> anyhow::Result<Memory> {
     let text = fs::read_to_string(format!("/proc/{process}/smaps_rollup"))?;
     let field = |name: &str| {
-        let line = text
-            .lines()
-            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
-            .context("no such field")?;
-        line.trim()
-            .trim_end_matches("kB")
-            .trim()
-            .parse::<u64>()
-            .with_context(|| line.to_owned())
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).context("no such field")?;
+        line.trim().trim_end_matches("kB").trim().parse::<u64>().with_context(|| line.to_owned())
     };
-    Ok(Memory {
-        rss: field("Rss")?,
-        pss: field("Pss")?,
-    })
+    Ok(Memory { rss: field("Rss")?, pss: field("Pss")? })
 }

@@ -121,11 +121,8 @@ fn storm(context: &Context, report: &mut Report, program: &Path, storm: &Storm) 
     if storm.enter {
         arguments.push("enter".to_owned());
     }
-    let run = Run::new(program)
-        .way(storm.way)
-        .env("LD_SIGBLOCK", storm.backend)
-        .args(arguments)
-        .limit(storm.seconds + GRACE);
+    let run =
+        Run::new(program).way(storm.way).env("LD_SIGBLOCK", storm.backend).args(arguments).limit(storm.seconds + GRACE);
     let Some(figures) = Figures::of(context, report, &name, &run) else { return };
     figures.is(report, "backend", storm.backend);
     figures.all_zero(report, &["lost", "surplus", "disordered", "disordered_any", "unanswered", "doubled", "stalled"]);

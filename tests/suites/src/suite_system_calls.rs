@@ -1,7 +1,7 @@
 //! Suite `system-calls`: what a start costs in system calls, counted by strace for the same file with either loader as its
 //! interpreter. The allowance is that of the passive ld-linux file; docs/design.md names each call.
 
-use crate::harness::{Context, Report, Run, Way, copy_with_interpreter, always, backend};
+use crate::harness::{Context, Report, Run, Way, always, backend, copy_with_interpreter};
 use anyhow::Context as _;
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,13 +20,7 @@ pub fn run(context: &Context, report: &mut Report) -> anyhow::Result<()> {
     fs::copy("/bin/true", &theirs_program)?;
     copy_with_interpreter(Path::new("/bin/true"), &ours_program, &context.loader)?;
     // That the copy runs on our loader is asserted here, where nothing else traces it.
-    report.check(
-        "the copy runs",
-        Run::new(&ours_program)
-            .way(Way::Interpreter)
-            .output(context)?
-            .succeeded(),
-    );
+    report.check("the copy runs", Run::new(&ours_program).way(Way::Interpreter).output(context)?.succeeded());
     let theirs = calls(context, &theirs_program, "theirs.trace")?;
     let mut ours = calls(context, &ours_program, "ours.trace")?;
     report.note(format!("ld-linux:    {}", in_words(&theirs)));
@@ -36,54 +30,33 @@ pub fn run(context: &Context, report: &mut Report) -> anyhow::Result<()> {
         ours.remove("rt_sigprocmask");
     }
     let (theirs, ours) = (theirs.values().sum::<usize>(), ours.values().sum::<usize>());
-    report.equal(
-        "strace saw calls under both loaders",
-        theirs > 10 && ours > 10,
-        true,
-    );
+    report.equal("strace saw calls under both loaders", theirs > 10 && ours > 10, true);
     let result = if ours <= theirs + ALLOWANCE {
         Ok(())
     } else {
-        Err(format!(
-            "expected at most {theirs} + {ALLOWANCE} calls\ngot      {ours}"
-        ))
+        Err(format!("expected at most {theirs} + {ALLOWANCE} calls\ngot      {ours}"))
     };
-    report.check(
-        format!("/bin/true: {ours} calls, {theirs} under ld-linux"),
-        result,
-    );
+    report.check(format!("/bin/true: {ours} calls, {theirs} under ld-linux"), result);
     Ok(())
 }
 
 /// The calls of one run by name, from its exec on.
-fn calls(
-    context: &Context,
-    program: &Path,
-    trace: &str,
-) -> anyhow::Result<BTreeMap<String, usize>> {
+fn calls(context: &Context, program: &Path, trace: &str) -> anyhow::Result<BTreeMap<String, usize>> {
     let trace = context.work.join(trace);
     let mut strace = Run::new("/usr/bin/strace").way(Way::Reference).args(["-f", "-qq"]);
     for (name, value) in always() {
         strace = strace.args(["-E", &format!("{name}={value}")]);
     }
-    let outcome = strace
-        .args(["-o".as_ref(), trace.as_os_str(), program.as_os_str()])
-        .output(context)?;
+    let outcome = strace.args(["-o".as_ref(), trace.as_os_str(), program.as_os_str()]).output(context)?;
     outcome.succeeded().map_err(anyhow::Error::msg)?;
     let mut counts = BTreeMap::new();
     for line in fs::read_to_string(&trace)?.lines() {
         // "PID NAME(ARGUMENTS) = RESULT"; lines about signals and exit have no name before a bracket.
-        let call = line
-            .split_once(' ')
-            .map_or(line, |(_, call)| call.trim_start());
+        let call = line.split_once(' ').map_or(line, |(_, call)| call.trim_start());
         let Some((name, _)) = call.split_once('(') else {
             continue;
         };
-        if !name.is_empty()
-            && name
-                .chars()
-                .all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
-        {
+        if !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_') {
             *counts.entry(name.to_owned()).or_insert(0) += 1;
         }
     }
@@ -92,9 +65,6 @@ fn calls(
 
 fn in_words(counts: &BTreeMap<String, usize>) -> String {
     let total: usize = counts.values().sum();
-    let list: Vec<String> = counts
-        .iter()
-        .map(|(name, count)| format!("{name} {count}"))
-        .collect();
+    let list: Vec<String> = counts.iter().map(|(name, count)| format!("{name} {count}")).collect();
     format!("{total} calls: {}", list.join(", "))
 }

@@ -43,7 +43,14 @@ name renamed";
     let program = Build::new("threads/crowd.c").flags(&["-O1", "-pthread"]).build(context)?;
     same(context, report, "64 threads, 50 rounds", &program, Want::Clean("3200"), |run| run);
     let program = Build::new("threads/first-malloc.c").flags(&["-O1", "-pthread"]).build(context)?;
-    same(context, report, "the first uses of malloc are those of four threads", &program, Want::Clean("all rounds"), |run| run);
+    same(
+        context,
+        report,
+        "the first uses of malloc are those of four threads",
+        &program,
+        Want::Clean("all rounds"),
+        |run| run,
+    );
     let program = Build::new("cases/thr.c").flags(&["-O1", "-pthread"]).build(context)?;
     let want = "join ok=1 dtors=12
 cancel 1 cleanup 1

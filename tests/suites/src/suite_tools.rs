@@ -3,7 +3,7 @@
 //! compared with the same tool on the same program under ld-linux in the same run. gdb has a suite of its own
 //! (`debugger`), sanitizers too.
 
-use crate::harness::{Build, Context, Report, Run, Way, copy_with_interpreter, environment, always};
+use crate::harness::{Build, Context, Report, Run, Way, always, copy_with_interpreter, environment};
 use crate::same::{Want, same};
 use anyhow::{Context as _, bail, ensure};
 use object::{Object as _, ObjectSection as _};

@@ -3,7 +3,7 @@
 //! how a command is started in it; who watches the processes is `process_tree`. The distribution's file stays in its
 //! own directory, where our loader finds it as a library: bound onto the name itself, ours would hide it.
 
-use crate::harness::{Context, FileIdentity, environment, always};
+use crate::harness::{Context, FileIdentity, always, environment};
 use anyhow::{Context as _, bail, ensure};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};

@@ -87,8 +87,7 @@ fn bench(
     }
     if let Some(path) = settings.json {
         let report = serde_json::json!({ "bench": name, "rounds": rounds, "loader": loader, "programs": list });
-        fs::write(path, serde_json::to_string_pretty(&report)? + "\n")
-            .with_context(|| path.display().to_string())?;
+        fs::write(path, serde_json::to_string_pretty(&report)? + "\n").with_context(|| path.display().to_string())?;
     }
     workshop.close(&context)?;
     Ok(all || !settings.check)

@@ -50,22 +50,14 @@ pub struct Comparison {
 }
 
 /// Measures every program; what does not run is an error in its place.
-pub fn measure(
-    context: &Context,
-    rounds: usize,
-) -> anyhow::Result<Vec<(&'static str, anyhow::Result<Comparison>)>> {
+pub fn measure(context: &Context, rounds: usize) -> anyhow::Result<Vec<(&'static str, anyhow::Result<Comparison>)>> {
     let total = u64::try_from(PROGRAMS.len() * rounds)?;
     // Drawn on standard error, and only if that is a terminal.
-    let bar = ProgressBar::new(total).with_style(ProgressStyle::with_template(
-        "{bar:40} {pos}/{len} {msg} {eta}",
-    )?);
+    let bar = ProgressBar::new(total).with_style(ProgressStyle::with_template("{bar:40} {pos}/{len} {msg} {eta}")?);
     let mut results = Vec::new();
     for &(name, program, arguments) in PROGRAMS {
         bar.set_message(name);
-        results.push((
-            name,
-            compare(context, name, Path::new(program), arguments, rounds, &bar),
-        ));
+        results.push((name, compare(context, name, Path::new(program), arguments, rounds, &bar)));
     }
     bar.finish_and_clear();
     Ok(results)
@@ -79,20 +71,14 @@ fn compare(
     rounds: usize,
     bar: &ProgressBar,
 ) -> anyhow::Result<Comparison> {
-    let file = program
-        .canonicalize()
-        .with_context(|| program.display().to_string())?;
+    let file = program.canonicalize().with_context(|| program.display().to_string())?;
     // Names of equal length: the path lies on the program's stack.
     let theirs = place(context, name, &file, "theirs")?;
     let ours = place(context, name, &file, "our-ld")?;
     fs::copy(&file, &theirs)?;
     copy_with_interpreter(&file, &ours, &context.loader)?;
     for (copy, way) in [(&ours, Way::Interpreter), (&theirs, Way::Reference)] {
-        let outcome = Run::new(copy)
-            .way(way)
-            .argument_zero(program)
-            .args(arguments)
-            .output(context)?;
+        let outcome = Run::new(copy).way(way).argument_zero(program).args(arguments).output(context)?;
         if outcome.status != Status::Exit(0) {
             bail!("{}", outcome.describe());
         }
@@ -117,44 +103,25 @@ fn compare(
         }
     }
     let command = format!("{} {}", file.display(), arguments.join(" "));
-    Ok(Comparison {
-        command,
-        ours: Times::of(times.0),
-        theirs: Times::of(times.1),
-        ratio: median(ratios),
-    })
+    Ok(Comparison { command, ours: Times::of(times.0), theirs: Times::of(times.1), ratio: median(ratios) })
 }
 
 /// Where a copy lies: in a `bin` beside a `lib` that is the original's, for programs with `$ORIGIN/../lib`.
 fn place(context: &Context, name: &str, file: &Path, who: &str) -> anyhow::Result<PathBuf> {
     let directory = context.work.join(who).join(name);
     fs::create_dir_all(directory.join("bin"))?;
-    let library = file
-        .parent()
-        .and_then(Path::parent)
-        .context("a program lies in a directory")?
-        .join("lib");
+    let library = file.parent().and_then(Path::parent).context("a program lies in a directory")?.join("lib");
     if library.is_dir() {
         symlink(&library, directory.join("lib"))?;
     }
-    Ok(directory
-        .join("bin")
-        .join(file.file_name().context("a program has a name")?))
+    Ok(directory.join("bin").join(file.file_name().context("a program has a name")?))
 }
 
 /// One start to its end, microseconds. `Command` without a hook before exec uses posix_spawn, which is vfork in glibc.
 fn once(copy: &Path, program: &Path, arguments: &[&str]) -> anyhow::Result<f64> {
     let mut command = Command::new(copy);
-    command
-        .arg0(program)
-        .args(arguments)
-        .env_clear()
-        .envs(environment())
-        .env("LD_FALLBACK", "never");
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
+    command.arg0(program).args(arguments).env_clear().envs(environment()).env("LD_FALLBACK", "never");
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let start = Instant::now();
     let status = command.spawn()?.wait()?;
     let time = start.elapsed();

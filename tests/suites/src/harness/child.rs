@@ -32,17 +32,11 @@ pub(super) struct Ended {
 
 impl Traced<'_> {
     /// Takes `child`, which called PTRACE_TRACEME and setsid before exec, to its end. After an error it is gone too.
-    pub(super) fn finish(
-        &self,
-        child: &mut Child,
-        at_exit: Option<Inspect<'_>>,
-    ) -> anyhow::Result<Ended> {
+    pub(super) fn finish(&self, child: &mut Child, at_exit: Option<Inspect<'_>>) -> anyhow::Result<Ended> {
         let process = Pid::from_raw(i32::try_from(child.id())?);
         let stdout = collect(child.stdout.take());
         let stderr = collect(child.stderr.take());
-        let status = self
-            .pass_exec_stop(process, at_exit.is_some())
-            .and_then(|()| self.wait(child, process, at_exit));
+        let status = self.pass_exec_stop(process, at_exit.is_some()).and_then(|()| self.wait(child, process, at_exit));
         let status = status.inspect_err(|_| {
             // The process may be gone already, and only its group may be left.
             let _ = killpg(process, Signal::SIGKILL);
@@ -50,18 +44,10 @@ impl Traced<'_> {
             let _ = child.wait();
         })?;
         // What a dead program left running holds the pipes open: it gets a moment, then ends with the program.
-        let grace = if status == Status::TimedOut {
-            Duration::ZERO
-        } else {
-            Duration::from_secs(5)
-        };
+        let grace = if status == Status::TimedOut { Duration::ZERO } else { Duration::from_secs(5) };
         let stdout = take_all(&stdout, process, grace)?;
         let stderr = take_all(&stderr, process, grace)?;
-        Ok(Ended {
-            status,
-            stdout,
-            stderr,
-        })
+        Ok(Ended { status, stdout, stderr })
     }
 
     /// Waits for the exec stop, asserts what is mapped, and lets the child go, traced on only if its exit shall stop.
@@ -81,12 +67,7 @@ impl Traced<'_> {
     }
 
     /// Waits for the end; past the limit the whole process group is killed.
-    fn wait(
-        &self,
-        child: &mut Child,
-        process: Pid,
-        mut at_exit: Option<Inspect<'_>>,
-    ) -> anyhow::Result<Status> {
+    fn wait(&self, child: &mut Child, process: Pid, mut at_exit: Option<Inspect<'_>>) -> anyhow::Result<Status> {
         let end = Instant::now() + self.limit;
         let mut pause = Duration::from_micros(200);
         loop {
@@ -105,10 +86,7 @@ impl Traced<'_> {
             if Instant::now() >= end {
                 let _ = killpg(process, Signal::SIGKILL);
                 let _ = child.kill();
-                while !matches!(
-                    waitpid(process, None)?,
-                    WaitStatus::Exited(..) | WaitStatus::Signaled(..)
-                ) {
+                while !matches!(waitpid(process, None)?, WaitStatus::Exited(..) | WaitStatus::Signaled(..)) {
                     ptrace::cont(process, None)?;
                 }
                 return Ok(Status::TimedOut);
@@ -155,6 +133,5 @@ fn take_all(pipe: &Receiver<Vec<u8>>, process: Pid, grace: Duration) -> anyhow::
         return Ok(bytes);
     }
     let _ = killpg(process, Signal::SIGKILL);
-    pipe.recv_timeout(Duration::from_secs(10))
-        .context("something outside the program's session holds its output open")
+    pipe.recv_timeout(Duration::from_secs(10)).context("something outside the program's session holds its output open")
 }

@@ -177,12 +177,7 @@ impl Build {
         make_parent(&output)?;
         let program = self.driver(&sources);
         let mut command = Command::new(program);
-        command
-            .current_dir(&context.work)
-            .stdin(Stdio::null())
-            .arg("-pipe")
-            .arg("-o")
-            .arg(&output);
+        command.current_dir(&context.work).stdin(Stdio::null()).arg("-pipe").arg("-o").arg(&output);
         if self.shared {
             command.args(["-shared", "-fPIC"]);
         }
@@ -193,18 +188,8 @@ impl Build {
         }
         let is_library = |flag: &&OsString| flag.as_encoded_bytes().starts_with(b"-l");
         command.args(self.flags.iter().filter(|flag| !is_library(flag)));
-        command
-            .args(&sources)
-            .args(&self.objects)
-            .args(self.flags.iter().filter(is_library));
-        require(
-            program,
-            if program == "clang++" {
-                "clang"
-            } else {
-                program
-            },
-        )?;
+        command.args(&sources).args(&self.objects).args(self.flags.iter().filter(is_library));
+        require(program, if program == "clang++" { "clang" } else { program })?;
         let outcome = command.output().with_context(|| program.to_owned())?;
         if !outcome.status.success() {
             bail!(
@@ -225,17 +210,12 @@ impl Build {
             .and_then(|path| path.file_stem())
             .context("a build without sources needs an output name")?;
         let stem = stem.to_string_lossy();
-        Ok(if self.shared {
-            format!("lib{stem}.so")
-        } else {
-            stem.into_owned()
-        })
+        Ok(if self.shared { format!("lib{stem}.so") } else { stem.into_owned() })
     }
 
     fn driver(&self, sources: &[PathBuf]) -> &'static str {
         let is_cxx = |path: &PathBuf| {
-            path.extension()
-                .is_some_and(|suffix| suffix == "cpp" || suffix == "cc" || suffix == "cxx")
+            path.extension().is_some_and(|suffix| suffix == "cpp" || suffix == "cc" || suffix == "cxx")
         };
         match (self.compiler, sources.iter().any(is_cxx)) {
             (Compiler::Gcc, false) => "gcc",

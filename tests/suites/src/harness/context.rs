@@ -55,29 +55,19 @@ pub struct Workshop {
 impl Workshop {
     /// Makes the directory and copies the loader to `ld` in it. Fails if the loader is ld-linux: nothing would be shown.
     pub fn open(artifact: &Path) -> anyhow::Result<Self> {
-        let artifact = artifact
-            .canonicalize()
-            .with_context(|| format!("no loader at {}", artifact.display()))?;
+        let artifact = artifact.canonicalize().with_context(|| format!("no loader at {}", artifact.display()))?;
         let reference = reference()?;
         let bytes = fs::read(&artifact)?;
         if bytes == fs::read(&reference)?
             || shared_object_name(&bytes).is_some_and(|name| name.starts_with(b"ld-linux"))
         {
-            bail!(
-                "{} is glibc's own loader: nothing would be shown",
-                artifact.display()
-            );
+            bail!("{} is glibc's own loader: nothing would be shown", artifact.display());
         }
         let directory = mkdtemp("/tmp/rtld.XXXXXX").context("mkdtemp /tmp/rtld.XXXXXX")?;
         // Suites run some programs as an unprivileged user.
         fs::set_permissions(&directory, fs::Permissions::from_mode(0o755))?;
         let keep = std::env::var_os("RTLD_KEEP").is_some_and(|value| value == "1");
-        let workshop = Self {
-            directory,
-            artifact,
-            seconds: None,
-            keep,
-        };
+        let workshop = Self { directory, artifact, seconds: None, keep };
         fs::copy(&workshop.artifact, workshop.loader())?;
         fs::set_permissions(workshop.loader(), fs::Permissions::from_mode(0o755))?;
         has_backend(&workshop.loader())?;
@@ -103,9 +93,7 @@ impl Workshop {
         }
         fs::create_dir(&work)?;
         fs::set_permissions(&work, fs::Permissions::from_mode(0o755))?;
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../..")
-            .canonicalize()?;
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
         let programs = root.join("tests/programs");
         Ok(Context {
             loader: self.loader(),
@@ -140,9 +128,7 @@ impl Drop for Workshop {
 
 /// ld-linux's file.
 fn reference() -> anyhow::Result<PathBuf> {
-    Path::new(REFERENCE)
-        .canonicalize()
-        .with_context(|| format!("no {REFERENCE} (Debian package libc6)"))
+    Path::new(REFERENCE).canonicalize().with_context(|| format!("no {REFERENCE} (Debian package libc6)"))
 }
 
 /// DT_SONAME of an ELF file.
@@ -153,12 +139,7 @@ fn shared_object_name(bytes: &[u8]) -> Option<Vec<u8>> {
     let _: &FileHeader64<object::Endianness> = file.elf_header();
     let endian = file.endian();
     let (entries, strings) = file.elf_section_table().dynamic(endian, bytes).ok()??;
-    let strings = file
-        .elf_section_table()
-        .strings(endian, bytes, strings)
-        .ok()?;
-    let entry = entries
-        .iter()
-        .find(|entry| entry.tag32(endian) == Some(DT_SONAME))?;
+    let strings = file.elf_section_table().strings(endian, bytes, strings).ok()?;
+    let entry = entries.iter().find(|entry| entry.tag32(endian) == Some(DT_SONAME))?;
     entry.string(endian, strings).ok().map(<[u8]>::to_vec)
 }

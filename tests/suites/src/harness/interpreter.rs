@@ -12,16 +12,13 @@ use std::path::{Path, PathBuf};
 
 /// Where the PT_INTERP string lies in the file, terminator included; `None` in a file without an interpreter.
 fn interpreter_range(bytes: &[u8]) -> anyhow::Result<Option<Range<usize>>> {
-    let header =
-        FileHeader64::<object::Endianness>::parse(bytes).context("not a 64-bit ELF file")?;
+    let header = FileHeader64::<object::Endianness>::parse(bytes).context("not a 64-bit ELF file")?;
     let endian = header.endian()?;
     for segment in header.program_headers(endian, bytes)? {
         if segment.p_type(endian) == PT_INTERP {
             let (offset, size) = segment.file_range(endian);
             let start = usize::try_from(offset)?;
-            let end = start
-                .checked_add(usize::try_from(size)?)
-                .context("PT_INTERP wraps around")?;
+            let end = start.checked_add(usize::try_from(size)?).context("PT_INTERP wraps around")?;
             return Ok(Some(start..end));
         }
     }
@@ -31,31 +28,21 @@ fn interpreter_range(bytes: &[u8]) -> anyhow::Result<Option<Range<usize>>> {
 /// The interpreter that `program` names; `None` for a static program.
 pub fn interpreter_of(program: &Path) -> anyhow::Result<Option<PathBuf>> {
     let bytes = fs::read(program).with_context(|| program.display().to_string())?;
-    let Some(range) = interpreter_range(&bytes).with_context(|| program.display().to_string())?
-    else {
+    let Some(range) = interpreter_range(&bytes).with_context(|| program.display().to_string())? else {
         return Ok(None);
     };
-    let string = bytes
-        .get(range)
-        .context("PT_INTERP lies outside the file")?;
+    let string = bytes.get(range).context("PT_INTERP lies outside the file")?;
     let string = string.split(|&byte| byte == 0).next().unwrap_or_default();
     Ok(Some(PathBuf::from(std::ffi::OsStr::from_bytes(string))))
 }
 
 /// Copies `program` to `copy`, mode kept, with `interpreter` in place of its PT_INTERP string.
-pub fn copy_with_interpreter(
-    program: &Path,
-    copy: &Path,
-    interpreter: &Path,
-) -> anyhow::Result<()> {
+pub fn copy_with_interpreter(program: &Path, copy: &Path, interpreter: &Path) -> anyhow::Result<()> {
     let mut bytes = fs::read(program).with_context(|| program.display().to_string())?;
-    let Some(range) = interpreter_range(&bytes).with_context(|| program.display().to_string())?
-    else {
+    let Some(range) = interpreter_range(&bytes).with_context(|| program.display().to_string())? else {
         bail!("{} has no PT_INTERP", program.display());
     };
-    let place = bytes
-        .get_mut(range)
-        .context("PT_INTERP lies outside the file")?;
+    let place = bytes.get_mut(range).context("PT_INTERP lies outside the file")?;
     let name = interpreter.as_os_str().as_bytes();
     if name.len() >= place.len() {
         bail!(

@@ -20,11 +20,7 @@ impl FileIdentity {
     pub fn of(path: &Path) -> anyhow::Result<Self> {
         let metadata = fs::metadata(path).with_context(|| path.display().to_string())?;
         let device = metadata.dev();
-        Ok(Self {
-            major: nix::sys::stat::major(device),
-            minor: nix::sys::stat::minor(device),
-            inode: metadata.ino(),
-        })
+        Ok(Self { major: nix::sys::stat::major(device), minor: nix::sys::stat::minor(device), inode: metadata.ino() })
     }
 }
 
@@ -39,11 +35,7 @@ pub fn mapped_files(process: i32) -> anyhow::Result<BTreeSet<FileIdentity>> {
 fn identity_in_line(line: &str) -> Option<FileIdentity> {
     let mut fields = line.split_ascii_whitespace().skip(3);
     let (major, minor) = fields.next()?.split_once(':')?;
-    let inode = fields
-        .next()?
-        .parse()
-        .ok()
-        .filter(|&inode: &u64| inode != 0)?;
+    let inode = fields.next()?.parse().ok().filter(|&inode: &u64| inode != 0)?;
     Some(FileIdentity {
         major: u64::from_str_radix(major, 16).ok()?,
         minor: u64::from_str_radix(minor, 16).ok()?,
@@ -57,24 +49,13 @@ mod tests {
 
     #[test]
     fn reads_a_file_mapping() {
-        let line =
-            "7f0-7f1 r--p 00000000 fd:0a 1234                       /usr/lib/x y.so (deleted)";
-        assert_eq!(
-            identity_in_line(line),
-            Some(FileIdentity {
-                major: 0xfd,
-                minor: 0x0a,
-                inode: 1234
-            })
-        );
+        let line = "7f0-7f1 r--p 00000000 fd:0a 1234                       /usr/lib/x y.so (deleted)";
+        assert_eq!(identity_in_line(line), Some(FileIdentity { major: 0xfd, minor: 0x0a, inode: 1234 }));
     }
 
     #[test]
     fn anonymous_memory_is_no_file() {
-        assert_eq!(
-            identity_in_line("7f0-7f1 rw-p 00000000 00:00 0      [stack]"),
-            None
-        );
+        assert_eq!(identity_in_line("7f0-7f1 rw-p 00000000 00:00 0      [stack]"), None);
     }
 
     #[test]

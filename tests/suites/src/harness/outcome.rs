@@ -51,11 +51,7 @@ impl Outcome {
         if self.status == want.status && self.stdout == want.stdout && self.stderr == want.stderr {
             return Ok(());
         }
-        Err(format!(
-            "expected {}\ngot      {}",
-            want.describe(),
-            self.describe()
-        ))
+        Err(format!("expected {}\ngot      {}", want.describe(), self.describe()))
     }
 
     /// Whether it ended by exit 0; a failure describes it.

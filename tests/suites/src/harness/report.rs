@@ -88,26 +88,13 @@ impl Report {
             }
         }
         if let Some(bar) = &self.spinner {
-            bar.set_message(format!(
-                "{} {} {name}",
-                self.suite,
-                self.counts.passed + self.counts.failed
-            ));
+            bar.set_message(format!("{} {} {name}", self.suite, self.counts.passed + self.counts.failed));
         }
     }
 
     /// Counts one check that two values are equal.
-    pub fn equal<T: PartialEq<U> + Debug, U: Debug>(
-        &mut self,
-        name: impl Display,
-        got: T,
-        want: U,
-    ) {
-        let result = if got == want {
-            Ok(())
-        } else {
-            Err(format!("expected {want:?}\ngot      {got:?}"))
-        };
+    pub fn equal<T: PartialEq<U> + Debug, U: Debug>(&mut self, name: impl Display, got: T, want: U) {
+        let result = if got == want { Ok(()) } else { Err(format!("expected {want:?}\ngot      {got:?}")) };
         self.check(name, result);
     }
 

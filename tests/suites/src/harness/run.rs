@@ -92,11 +92,7 @@ impl Run {
 
     /// More arguments.
     pub fn args<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(mut self, arguments: I) -> Self {
-        self.arguments.extend(
-            arguments
-                .into_iter()
-                .map(|argument| argument.as_ref().to_owned()),
-        );
+        self.arguments.extend(arguments.into_iter().map(|argument| argument.as_ref().to_owned()));
         self
     }
 
@@ -107,19 +103,14 @@ impl Run {
     }
 
     /// More options of the loader, direct only.
-    pub fn loader_options<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(
-        mut self,
-        options: I,
-    ) -> Self {
-        self.loader_options
-            .extend(options.into_iter().map(|option| option.as_ref().to_owned()));
+    pub fn loader_options<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(mut self, options: I) -> Self {
+        self.loader_options.extend(options.into_iter().map(|option| option.as_ref().to_owned()));
         self
     }
 
     /// Sets one variable.
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
-        self.environment
-            .push((name.as_ref().to_owned(), Some(value.as_ref().to_owned())));
+        self.environment.push((name.as_ref().to_owned(), Some(value.as_ref().to_owned())));
         self
     }
 
@@ -184,34 +175,17 @@ impl Run {
         let mut command = self.command(context)?;
         let line = command_line(&command, self.bind);
         let mut child = self.start(&mut command).with_context(|| line.clone())?;
-        let traced = Traced {
-            context,
-            way: self.way,
-            limit: self.limit,
-        };
-        let ended = traced
-            .finish(&mut child, at_exit)
-            .with_context(|| line.clone())?;
-        Ok(Outcome {
-            status: ended.status,
-            stdout: ended.stdout,
-            stderr: ended.stderr,
-            command: line,
-        })
+        let traced = Traced { context, way: self.way, limit: self.limit };
+        let ended = traced.finish(&mut child, at_exit).with_context(|| line.clone())?;
+        Ok(Outcome { status: ended.status, stdout: ended.stdout, stderr: ended.stderr, command: line })
     }
 
     /// The command without the tracing: for suites that need the process itself. The caller asserts the interpreter.
     pub fn command(&self, context: &Context) -> anyhow::Result<Command> {
-        let directory = self
-            .directory
-            .clone()
-            .unwrap_or_else(|| context.work.clone());
+        let directory = self.directory.clone().unwrap_or_else(|| context.work.clone());
         let program = &self.program;
         if self.way != Way::Direct && !self.loader_options.is_empty() {
-            bail!(
-                "options of the loader need Way::Direct: {}",
-                program.display()
-            );
+            bail!("options of the loader need Way::Direct: {}", program.display());
         }
         let mut command;
         match self.way {
@@ -232,10 +206,7 @@ impl Run {
                 command.arg0(self.argument_zero.as_deref().unwrap_or(program.as_os_str()));
             }
         }
-        command
-            .args(&self.arguments)
-            .current_dir(directory)
-            .env_clear();
+        command.args(&self.arguments).current_dir(directory).env_clear();
         if !self.clear {
             command.envs(environment());
         }
@@ -268,10 +239,8 @@ impl Run {
                 program.with_file_name(name)
             }
             None => {
-                let parent = program
-                    .parent()
-                    .map(|parent| parent.to_string_lossy().replace('/', "_"))
-                    .unwrap_or_default();
+                let parent =
+                    program.parent().map(|parent| parent.to_string_lossy().replace('/', "_")).unwrap_or_default();
                 let directory = context.work.join("copies").join(parent);
                 fs::create_dir_all(&directory)?;
                 directory.join(name)
@@ -308,9 +277,7 @@ impl Run {
 /// The environment children start from: the parent's less `LD_*` and `GLIBC_TUNABLES`, with the back end that was asked for.
 pub fn environment() -> Vec<(OsString, OsString)> {
     std::env::vars_os()
-        .filter(|(name, _)| {
-            !name.as_encoded_bytes().starts_with(b"LD_") && name != "GLIBC_TUNABLES"
-        })
+        .filter(|(name, _)| !name.as_encoded_bytes().starts_with(b"LD_") && name != "GLIBC_TUNABLES")
         .chain(backend().map(|value| (BACKEND.into(), value.into())))
         .collect()
 }

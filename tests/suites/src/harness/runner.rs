@@ -18,15 +18,8 @@ pub fn run_suites(artifact: &Path, suites: &[&Suite], seconds: Option<u64>) -> a
         report.finish();
         let counts = report.counts();
         total.add(counts);
-        println!(
-            "     {}: {:.1} s",
-            suite.name,
-            start.elapsed().as_secs_f64()
-        );
-        println!(
-            "suite {}: {} passed, {} failed",
-            suite.name, counts.passed, counts.failed
-        );
+        println!("     {}: {:.1} s", suite.name, start.elapsed().as_secs_f64());
+        println!("suite {}: {} passed, {} failed", suite.name, counts.passed, counts.failed);
     }
     Ok(total)
 }

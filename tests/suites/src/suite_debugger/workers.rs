@@ -3,7 +3,7 @@
 //! the libraries with their symbols read, every thread's frames, thread-local variables of every thread, a breakpoint
 //! in the C library.
 
-use crate::harness::{Build, Context, Report, copy_with_interpreter, environment, always};
+use crate::harness::{Build, Context, Report, always, copy_with_interpreter, environment};
 use anyhow::{Context as _, bail, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};

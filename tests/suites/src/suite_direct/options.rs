@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::harness::{Build, Context, Report, Run, Status, Way, environment, always};
+use crate::harness::{Build, Context, Report, Run, Status, Way, always, environment};
 
 /// Runs the cases.
 pub fn run(context: &Context, report: &mut Report) -> Result<()> {
@@ -17,12 +17,7 @@ pub fn run(context: &Context, report: &mut Report) -> Result<()> {
 
 /// A run of the loader without a program: the harness starts `LOADER OPTIONS... LAST`.
 fn bare(context: &Context, arguments: &[&str]) -> Result<std::process::Output> {
-    Ok(Command::new(&context.loader)
-        .args(arguments)
-        .env_clear()
-        .envs(environment())
-        .envs(always())
-        .output()?)
+    Ok(Command::new(&context.loader).args(arguments).env_clear().envs(environment()).envs(always()).output()?)
 }
 
 /// The text with the name of the loader taken out.

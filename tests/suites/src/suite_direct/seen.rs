@@ -28,7 +28,9 @@ const ENTRY: &str = "-Wl,-e,probe";
 
 /// Lines that are about the loader under test and not about the program.
 fn comparable(text: &str) -> String {
-    let kept = text.lines().filter(|line| !always().iter().any(|(name, _)| line.starts_with(&format!("environment <{name}="))));
+    let kept = text
+        .lines()
+        .filter(|line| !always().iter().any(|(name, _)| line.starts_with(&format!("environment <{name}="))));
     let plain = |line: &str| {
         if line.starts_with("AT_BASE file: ld") {
             "AT_BASE file: the interpreter".to_owned()

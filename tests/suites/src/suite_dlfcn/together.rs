@@ -126,7 +126,12 @@ fn threads(context: &Context, report: &mut Report) -> Result<()> {
 /// What is closed and opened again is new, whatever another thread does meanwhile.
 fn fresh(context: &Context, report: &mut Report) -> Result<()> {
     library(context, "fresh", "static int calls; int call(void) { return ++calls; }", &[])?;
-    library(context, "lasting", "extern volatile int destructing; DESTRUCTOR { destructing = 1; usleep(300000); }", &[])?;
+    library(
+        context,
+        "lasting",
+        "extern volatile int destructing; DESTRUCTOR { destructing = 1; usleep(300000); }",
+        &[],
+    )?;
     let reopen = "#include <link.h>
         static void *fresh;
         static int call(void) { fresh = dlopen(\"./together/libfresh.so\", RTLD_NOW);

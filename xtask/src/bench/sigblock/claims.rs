@@ -43,7 +43,10 @@ pub fn judge(rows: &[Row]) -> anyhow::Result<Vec<Claim>> {
         claims.push(Claim {
             // A kernel that samples at its tick charges what interrupts take to whoever runs, in some runs: the middle one counts.
             words: format!("{}: the word has no system time (median of the runs)", row.name()),
-            measured: format!("{:.2} ns (sum of all runs: {:.2} of {:.2} ns)", word.median_system, word.system, word.user),
+            measured: format!(
+                "{:.2} ns (sum of all runs: {:.2} of {:.2} ns)",
+                word.median_system, word.system, word.user
+            ),
             holds: word.median_system == 0.0,
         });
     }
