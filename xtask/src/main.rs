@@ -97,8 +97,14 @@ enum Kernel {
 
 #[derive(Subcommand)]
 enum Bench {
-    /// Time from vfork to wait of programs that end at once, under either loader
-    Startup(Measure<200>),
+    /// Time from exec to the first initialiser of small, large and synthetic programs, under either loader
+    Startup(Measure<31>),
+    /// Time of a start against the number of libraries and of symbols, ours, ld-linux and musl; draws a plot
+    Growth(Measure<15>),
+    /// Instructions of a start of the large programs and the synthetic sets, under either loader
+    Instructions(Measure<1>),
+    /// Peak Rss and Pss of a start, under either loader
+    Memory(Measure<5>),
     /// Time of dlopen and dlclose of 1 library and of a closure of 100, under either loader
     Dlopen(Measure<20>),
     /// What a section costs in each back end: alone, around signals, exceptions and lazy binding, ld-linux beside it
@@ -120,6 +126,12 @@ struct Measure<const ROUNDS: u32> {
     /// Measure this loader in place of the artifact
     #[arg(long, value_name = "PATH")]
     loader: Option<PathBuf>,
+    /// Fetch the large programs and musl into target/bench/root first (startup, growth, instructions, memory)
+    #[arg(long)]
+    install: bool,
+    /// Measure only this row of startup, instructions or memory (more than once for more)
+    #[arg(long, value_name = "ROW")]
+    only: Vec<String>,
 }
 
 impl<const ROUNDS: u32> Measure<ROUNDS> {
@@ -129,6 +141,8 @@ impl<const ROUNDS: u32> Measure<ROUNDS> {
             json: self.json.as_deref(),
             check: self.check,
             loader: self.loader.as_deref(),
+            only: &self.only,
+            install: self.install,
         })
     }
 }
@@ -149,6 +163,9 @@ fn main() -> ExitCode {
             suites::run(&suites, loader.as_deref())
         }
         Task::Bench { bench: Bench::Startup(measure) } => measure.run(bench::startup),
+        Task::Bench { bench: Bench::Growth(measure) } => measure.run(bench::growth),
+        Task::Bench { bench: Bench::Instructions(measure) } => measure.run(bench::instructions),
+        Task::Bench { bench: Bench::Memory(measure) } => measure.run(bench::memory),
         Task::Bench { bench: Bench::Dlopen(measure) } => measure.run(bench::dlopen),
         Task::Bench { bench: Bench::Sigblock(measure) } => measure.run(bench::sigblock),
         Task::Soak { list: true, .. } => {

@@ -44,6 +44,7 @@ mod suite_tls;
 mod suite_tls_static;
 mod suite_tools;
 mod suite_tunables;
+pub mod synthetic;
 mod whole_system;
 
 use harness::{Context, Report};

@@ -1,10 +1,12 @@
 //! dlopen and dlclose of one library and of a closure of a hundred, in one program that either loader starts in turn. Owns the
 //! libraries' shape; times are taken in the program, by the monotonic clock, around the two calls.
 
+use super::Settings;
 use super::startup::{Comparison, Times, median};
 use anyhow::{Context as _, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use rtld_suites::harness::{Build, Context, Run, Status, Way};
+use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -17,8 +19,47 @@ const NEEDED: usize = 3;
 /// Times that one process opens and closes.
 const REPEATS: usize = 20;
 
+/// Measures and prints; whether everything ran on our loader, and the report.
+pub fn report(context: &Context, settings: &Settings<'_>) -> anyhow::Result<(bool, Value)> {
+    let rounds = settings.rounds;
+    let results = measure(context, rounds)?;
+    println!(
+        "time of dlopen and dlclose together, us, of {rounds} alternating rounds; ratio: median of ours / ld-linux's"
+    );
+    println!(
+        "{:10} {:>12} {:>12} {:>12} {:>12} {:>8}",
+        "libraries", "ours min", "ours median", "theirs min", "their median", "ratio"
+    );
+    let mut all = true;
+    let mut list = Vec::new();
+    for (case, result) in results {
+        match result {
+            Ok(times) => {
+                let (ours, theirs) = (&times.ours, &times.theirs);
+                println!(
+                    "{case:10} {:12.1} {:12.1} {:12.1} {:12.1} {:8.3}",
+                    ours.minimum, ours.median, theirs.minimum, theirs.median, times.ratio
+                );
+                list.push(json!({
+                    "program": case,
+                    "command": times.command,
+                    "ours_us": { "minimum": ours.minimum, "median": ours.median },
+                    "ld_linux_us": { "minimum": theirs.minimum, "median": theirs.median },
+                    "ratio": times.ratio,
+                }));
+            }
+            Err(error) => {
+                all = false;
+                println!("{case:10} did not run: {error:#}");
+                list.push(json!({ "program": case, "error": format!("{error:#}") }));
+            }
+        }
+    }
+    Ok((all, Value::Array(list)))
+}
+
 /// Measures both closures in `rounds` processes of each loader, in turn.
-pub fn measure(context: &Context, rounds: usize) -> anyhow::Result<Vec<(&'static str, anyhow::Result<Comparison>)>> {
+fn measure(context: &Context, rounds: usize) -> anyhow::Result<Vec<(&'static str, anyhow::Result<Comparison>)>> {
     let program = Build::new("bench/dlopen.c").flag("-O2").build(context)?;
     let alone = library(context, "alone", 0, &[])?;
     let whole = closure(context)?;

@@ -1,26 +1,12 @@
-//! Starting one file under two loaders, in turn, and timing each from before vfork to after wait. Both copies of a program
-//! differ in the PT_INTERP string alone, and all else (environment, standard streams, path length) is equal. Which loader
-//! ran is asserted once a program, outside the timed rounds.
+//! `bench startup`: from before vfork to after wait of a process that ends in the first initialiser, under either loader in
+//! turn. Owns the arithmetic of times and the table; the rows and what they must show are `programs`'.
 
-use anyhow::{Context as _, bail};
-use indicatif::{ProgressBar, ProgressStyle};
-use rtld_suites::harness::{Context, Run, Status, Way, copy_with_interpreter, environment};
-use std::fs;
-use std::os::unix::fs::symlink;
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Instant;
-
-/// Name, file and arguments that end at once.
-const PROGRAMS: &[(&str, &str, &[&str])] = &[
-    ("true", "/bin/true", &[]),
-    ("bash", "/bin/bash", &["--norc", "-c", ":"]),
-    ("git", "/usr/bin/git", &["--version"]),
-    ("python3", "/usr/bin/python3", &["-S", "-E", "-c", "pass"]),
-    ("gdb", "/usr/bin/gdb", &["--version"]),
-    ("clang", "/usr/bin/clang", &["--version"]),
-];
+use super::programs::Program;
+use super::stage::{self, Staged};
+use super::{Settings, Verdict};
+use indicatif::ProgressBar;
+use rtld_suites::harness::Context;
+use serde_json::{Value, json};
 
 /// Wall time of one process, microseconds.
 pub struct Times {
@@ -49,86 +35,98 @@ pub struct Comparison {
     pub ratio: f64,
 }
 
-/// Measures every program; what does not run is an error in its place.
-pub fn measure(context: &Context, rounds: usize) -> anyhow::Result<Vec<(&'static str, anyhow::Result<Comparison>)>> {
-    let total = u64::try_from(PROGRAMS.len() * rounds)?;
-    // Drawn on standard error, and only if that is a terminal.
-    let bar = ProgressBar::new(total).with_style(ProgressStyle::with_template("{bar:40} {pos}/{len} {msg} {eta}")?);
-    let mut results = Vec::new();
-    for &(name, program, arguments) in PROGRAMS {
-        bar.set_message(name);
-        results.push((name, compare(context, name, Path::new(program), arguments, rounds, &bar)));
+impl Comparison {
+    /// The shortest of ours divided by the shortest of theirs.
+    pub fn ratio_of_minima(&self) -> f64 {
+        self.ours.minimum / self.theirs.minimum
     }
-    bar.finish_and_clear();
-    Ok(results)
+
+    /// What a row came to: both ratios count.
+    fn verdict(&self, program: &Program) -> Verdict {
+        let worse = self.ratio.max(self.ratio_of_minima());
+        Verdict::of(worse, program.must, program.aim)
+    }
 }
 
-fn compare(
-    context: &Context,
-    name: &str,
-    program: &Path,
-    arguments: &[&str],
-    rounds: usize,
-    bar: &ProgressBar,
-) -> anyhow::Result<Comparison> {
-    let file = program.canonicalize().with_context(|| program.display().to_string())?;
-    // Names of equal length: the path lies on the program's stack.
-    let theirs = place(context, name, &file, "theirs")?;
-    let ours = place(context, name, &file, "our-ld")?;
-    fs::copy(&file, &theirs)?;
-    copy_with_interpreter(&file, &ours, &context.loader)?;
-    for (copy, way) in [(&ours, Way::Interpreter), (&theirs, Way::Reference)] {
-        let outcome = Run::new(copy).way(way).argument_zero(program).args(arguments).output(context)?;
-        if outcome.status != Status::Exit(0) {
-            bail!("{}", outcome.describe());
-        }
-    }
-    let mut times = (Vec::new(), Vec::new());
-    let mut ratios = Vec::new();
+/// Measures every row that can be measured here; whether all of them hold, and the report.
+pub fn measure(context: &Context, settings: &Settings<'_>) -> anyhow::Result<(bool, Value)> {
+    println!("wall time from vfork to wait, exec to the first initialiser, us; {} alternating rounds", settings.rounds);
+    println!("ratio: ours / ld-linux, of the minima and the median of the rounds'");
+    println!(
+        "{:13} {:>10} {:>10} {:>10} {:>10} {:>7} {:>7} {:>6} {:>6}",
+        "program", "ours min", "median", "theirs min", "median", "minima", "median", "must", "aim"
+    );
+    let mut holds = true;
+    let mut list = Vec::new();
+    let rest = stage::each(
+        context,
+        |_| true,
+        settings.only,
+        |staged| {
+            let (comparison, rounds) = compare(staged, settings.rounds)?;
+            let program = staged.program;
+            let (ours, theirs) = (&comparison.ours, &comparison.theirs);
+            let verdict = comparison.verdict(program);
+            println!(
+                "{:13} {:10.1} {:10.1} {:10.1} {:10.1} {:7.3} {:7.3} {:6.2} {:6.2}  {verdict}",
+                program.name,
+                ours.minimum,
+                ours.median,
+                theirs.minimum,
+                theirs.median,
+                comparison.ratio_of_minima(),
+                comparison.ratio,
+                program.must,
+                program.aim,
+            );
+            holds &= verdict != Verdict::Misses;
+            list.push(json!({
+                "program": program.name,
+                "command": comparison.command,
+                "ours_us": { "minimum": ours.minimum, "median": ours.median },
+                "ld_linux_us": { "minimum": theirs.minimum, "median": theirs.median },
+                "ratio_of_minima": comparison.ratio_of_minima(),
+                "median_ratio": comparison.ratio,
+                "must": program.must,
+                "aim": program.aim,
+                "rounds_us": rounds,
+            }));
+            Ok(())
+        },
+    )?;
+    let all_ran = rest.tell();
+    Ok((holds && all_ran, Value::Array(list)))
+}
+
+/// Both loaders in turn; also every round's pair of times.
+fn compare(staged: &Staged, rounds: usize) -> anyhow::Result<(Comparison, Vec<(f64, f64)>)> {
+    let rounds = rounds * staged.program.repeats;
+    // Drawn on standard error, and only if that is a terminal.
+    let bar = ProgressBar::new(u64::try_from(rounds)?);
+    let mut pairs = Vec::new();
     for round in 0..=rounds {
         // Who goes first alternates too.
         let pair = if round % 2 == 0 {
-            let ours = once(&ours, program, arguments)?;
-            (ours, once(&theirs, program, arguments)?)
+            let ours = staged.time(true)?;
+            (ours, staged.time(false)?)
         } else {
-            let theirs = once(&theirs, program, arguments)?;
-            (once(&ours, program, arguments)?, theirs)
+            let theirs = staged.time(false)?;
+            (staged.time(true)?, theirs)
         };
         // The first round warms the page cache.
         if round > 0 {
-            times.0.push(pair.0);
-            times.1.push(pair.1);
-            ratios.push(pair.0 / pair.1);
+            pairs.push(pair);
             bar.inc(1);
         }
     }
-    let command = format!("{} {}", file.display(), arguments.join(" "));
-    Ok(Comparison { command, ours: Times::of(times.0), theirs: Times::of(times.1), ratio: median(ratios) })
-}
-
-/// Where a copy lies: in a `bin` beside a `lib` that is the original's, for programs with `$ORIGIN/../lib`.
-fn place(context: &Context, name: &str, file: &Path, who: &str) -> anyhow::Result<PathBuf> {
-    let directory = context.work.join(who).join(name);
-    fs::create_dir_all(directory.join("bin"))?;
-    let library = file.parent().and_then(Path::parent).context("a program lies in a directory")?.join("lib");
-    if library.is_dir() {
-        symlink(&library, directory.join("lib"))?;
-    }
-    Ok(directory.join("bin").join(file.file_name().context("a program has a name")?))
-}
-
-/// One start to its end, microseconds. `Command` without a hook before exec uses posix_spawn, which is vfork in glibc.
-fn once(copy: &Path, program: &Path, arguments: &[&str]) -> anyhow::Result<f64> {
-    let mut command = Command::new(copy);
-    command.arg0(program).args(arguments).env_clear().envs(environment()).env("LD_FALLBACK", "never");
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let start = Instant::now();
-    let status = command.spawn()?.wait()?;
-    let time = start.elapsed();
-    if !status.success() {
-        bail!("{} ended with {status}", copy.display());
-    }
-    Ok(time.as_secs_f64() * 1e6)
+    bar.finish_and_clear();
+    let comparison = Comparison {
+        command: staged.line(),
+        ours: Times::of(pairs.iter().map(|pair| pair.0).collect()),
+        theirs: Times::of(pairs.iter().map(|pair| pair.1).collect()),
+        ratio: median(pairs.iter().map(|pair| pair.0 / pair.1).collect()),
+    };
+    Ok((comparison, pairs))
 }
 
 /// The middle value; not a number of none.
@@ -139,11 +137,25 @@ pub fn median(mut values: Vec<f64>) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::programs::PROGRAMS;
     use super::*;
 
     #[test]
     fn median_is_the_middle_value() {
         assert_eq!(median(vec![9.0, 1.0, 5.0]), 5.0);
         assert!(median(Vec::new()).is_nan());
+    }
+
+    #[test]
+    fn both_ratios_must_hold() {
+        let program = PROGRAMS.iter().find(|program| program.must == 0.75).unwrap();
+        let verdict = |minimum: f64, ratio: f64| {
+            let times = |minimum| Times { minimum, median: 0.0 };
+            Comparison { command: String::new(), ours: times(minimum), theirs: times(1.0), ratio }.verdict(program)
+        };
+        assert_eq!(verdict(0.60, 0.59), Verdict::Aim);
+        assert_eq!(verdict(0.75, 0.5), Verdict::Must);
+        assert_eq!(verdict(0.76, 0.5), Verdict::Misses);
+        assert_eq!(verdict(0.5, 0.76), Verdict::Misses);
     }
 }

@@ -1,9 +1,11 @@
 //! What every suite stands on: where things lie (`context`), compiling fixtures (`compile`), running programs on either loader
-//! (`run`, `child`, `outcome`, `interpreter`, `maps`), counting (`report`), and the run of the suites asked for (`runner`). Knows no suite.
+//! (`run`, `child`, `outcome`, `interpreter`, `maps`) and counting its instructions (`instructions`), checks (`report`), and the
+//! run of the suites asked for (`runner`). Knows no suite.
 
 mod child;
 mod compile;
 mod context;
+mod instructions;
 mod interpreter;
 mod maps;
 mod outcome;
@@ -13,6 +15,7 @@ mod runner;
 
 pub use compile::{Build, Compiler, Linker};
 pub use context::{Context, Workshop};
+pub use instructions::instructions;
 pub use interpreter::{copy_with_interpreter, interpreter_of};
 pub use maps::{FileIdentity, mapped_files};
 pub use outcome::{Outcome, Status};

@@ -1,0 +1,2 @@
+/* The least program with a C library. */
+int main(void) { return 0; }
