@@ -3,7 +3,7 @@
 use crate::artifact;
 use anyhow::{Context as _, bail};
 use rtld_suites::harness::{Counts, run_suites};
-use rtld_suites::{SOAKS, SUITES, Suite};
+use rtld_suites::{CASES, SOAKS, SUITES, Suite};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Stdio;
@@ -12,11 +12,13 @@ use std::time::Instant;
 /// The name of the unit tests among the suites.
 const UNIT: &str = "unit";
 
-/// Prints the suites.
+/// Prints the suites, and the cases of those whose cases show a clause each.
 pub fn list() {
     println!("{UNIT:14} unit tests of the crates that run under std");
     for suite in SUITES {
         println!("{:14} {}", suite.name, suite.summary);
+        let cases = CASES.iter().filter(|(name, _)| *name == suite.name).flat_map(|(_, cases)| *cases);
+        cases.for_each(|case| println!("{:14} {}", "", case.name));
     }
 }
 

@@ -2,6 +2,7 @@
 //! compile, run and report lies in `harness`. A suite may not start a program other than through `harness::Run`, which asserts
 //! that the loader under test is the interpreter.
 
+mod clauses;
 mod elf_edit;
 mod elf_writer;
 mod figures;
@@ -31,6 +32,7 @@ mod suite_plugin;
 mod suite_programs;
 mod suite_relocations;
 mod suite_runner;
+mod suite_runtime_unload;
 mod suite_sanitizers;
 mod suite_search;
 mod suite_secure;
@@ -47,6 +49,7 @@ mod suite_tunables;
 pub mod synthetic;
 mod whole_system;
 
+use clauses::Case;
 use harness::{Context, Report};
 
 /// One named suite of `cargo xtask test`.
@@ -152,6 +155,11 @@ pub const SUITES: &[Suite] = &[
         run: suite_plugin::run,
     },
     Suite {
+        name: "runtime-unload",
+        summary: "what dlclose takes away, what it must keep, and what tells about it",
+        run: suite_runtime_unload::run,
+    },
+    Suite {
         name: "signals",
         summary: "a storm of signals on eight threads in sections: none lost, inside or out of order",
         run: suite_signals::run,
@@ -173,6 +181,9 @@ pub const SUITES: &[Suite] = &[
         run: suite_library::run,
     },
 ];
+
+/// The suites whose cases are listed one by one, by the clause that each shows.
+pub const CASES: &[(&str, &[Case])] = &[("runtime-unload", suite_runtime_unload::CASES)];
 
 /// Suites of many minutes, for `cargo xtask soak`.
 pub const SOAKS: &[Suite] = &[
