@@ -39,6 +39,9 @@ enum Task {
         /// Run the programs with this LD_SIGBLOCK, which must be had
         #[arg(long, value_name = "BACK END")]
         sigblock: Option<String>,
+        /// Run the programs with this LD_LOOKUP: scope or table
+        #[arg(long, value_name = "MODE")]
+        lookup: Option<String>,
         /// List the suites and stop
         #[arg(long)]
         list: bool,
@@ -155,10 +158,14 @@ fn main() -> ExitCode {
             suites::list();
             Ok(true)
         }
-        Task::Test { suites, loader, sigblock, list: false } => {
+        Task::Test { suites, loader, sigblock, lookup, list: false } => {
             if let Some(backend) = sigblock {
                 // SAFETY: this process has one thread yet.
                 unsafe { std::env::set_var("RTLD_SIGBLOCK", backend) };
+            }
+            if let Some(mode) = lookup {
+                // SAFETY: this process has one thread yet.
+                unsafe { std::env::set_var("RTLD_LOOKUP", mode) };
             }
             suites::run(&suites, loader.as_deref())
         }

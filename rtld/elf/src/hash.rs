@@ -28,6 +28,55 @@ pub(crate) const fn gnu_hash_step(hash: u32, byte: u8) -> u32 {
     hash.wrapping_mul(33).wrapping_add(byte as u32)
 }
 
+/// Position of the first zero byte in the order of memory, 8 if there is none.
+#[inline(always)]
+pub(crate) const fn first_zero_byte(word: u64) -> usize {
+    const LOW: u64 = 0x0101_0101_0101_0101;
+    // The lowest bit that is set is right; higher ones may be wrong by a borrow.
+    let zeros = word.to_le().wrapping_sub(LOW) & !word.to_le() & (LOW << 7);
+    zeros.trailing_zeros() as usize / 8
+}
+
+/// 33 to a power, modulo 2^32.
+#[inline(always)]
+const fn power_of_33(exponent: u32) -> u32 {
+    33_u32.wrapping_pow(exponent)
+}
+
+/// 33 to the power of 0 to 7.
+const POWERS: [u32; 8] =
+    [1, 33, power_of_33(2), power_of_33(3), power_of_33(4), power_of_33(5), power_of_33(6), power_of_33(7)];
+
+/// What eight bytes add to a hash that was multiplied by 33^8: eight steps at once. Neighbours are put together in lanes of 16
+/// and then 32 bits, which they cannot leave (255 * 33 + 255 < 2^16; that * 1089 + that < 2^32).
+#[inline(always)]
+const fn gnu_hash_of_word(word: u64) -> u32 {
+    const POWER: u32 = power_of_33(4);
+    let word = word.to_le();
+    let (even, odd) = (word & 0x00ff_00ff_00ff_00ff, word >> 8 & 0x00ff_00ff_00ff_00ff);
+    let pairs = even.wrapping_mul(33).wrapping_add(odd);
+    let (even, odd) = (pairs & 0x0000_ffff_0000_ffff, pairs >> 16 & 0x0000_ffff_0000_ffff);
+    let fours = even.wrapping_mul(33 * 33).wrapping_add(odd);
+    (fours as u32).wrapping_mul(POWER).wrapping_add((fours >> 32) as u32)
+}
+
+/// The hash of a name with eight more bytes.
+#[inline(always)]
+pub(crate) const fn gnu_hash_word(hash: u32, word: u64) -> u32 {
+    const POWER: u32 = power_of_33(8);
+    hash.wrapping_mul(POWER).wrapping_add(gnu_hash_of_word(word))
+}
+
+/// The hash of a name with the first `count` bytes of a word after it; less than eight.
+#[inline(always)]
+pub(crate) fn gnu_hash_part(hash: u32, word: u64, count: usize) -> u32 {
+    // Zeros before the bytes that count add nothing. Two shifts, since all bits may go.
+    let missing = (8_usize.wrapping_sub(count) as u32).wrapping_mul(8);
+    let moved = (word.to_le() << 8).wrapping_shl(missing.wrapping_sub(8));
+    let power = POWERS.get(count).copied().unwrap_or(0);
+    hash.wrapping_mul(power).wrapping_add(gnu_hash_of_word(moved.to_le()))
+}
+
 /// The hash of DT_HASH (gABI 5, "Hash Table"), with 32 bits as all implementations compute it.
 #[inline]
 pub const fn sysv_hash(name: &[u8]) -> u32 {
@@ -172,6 +221,12 @@ impl<'a> GnuHash<'a> {
         let place = bucket.filter(|&first| first != 0).unwrap_or(0).wrapping_sub(self.symbol_offset);
         let chains = if bucket.is_some_and(|first| first != 0) { self.chains } else { Table::empty() };
         GnuCandidates { chains, place, hash, symbol_offset: self.symbol_offset }
+    }
+
+    /// The entries of all chains, for the symbols from `symbol_offset` on. Bit 0 of each is not the hash's.
+    pub fn entries(&self) -> Table<'a, u32> {
+        let count = self.symbol_count().saturating_sub(self.symbol_offset);
+        self.chains.sub(0, count as usize).unwrap_or_default()
     }
 
     /// One more than the highest symbol number on any chain.

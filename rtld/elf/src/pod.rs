@@ -11,7 +11,7 @@ use core::ptr::NonNull;
 
 use goblin::elf64::program_header::{PF_R, PF_W, PT_LOAD};
 
-use crate::hash::{GNU_HASH_START, gnu_hash_step};
+use crate::hash::{GNU_HASH_START, first_zero_byte, gnu_hash_part, gnu_hash_step, gnu_hash_word};
 use crate::version::record::{DefinitionName, DefinitionRecord, NeedRecord, NeedVersionRecord};
 use crate::{Dyn, Header, ProgramHeader, Rela, Sym};
 
@@ -143,6 +143,13 @@ impl<'a, T: Pod> Table<'a, T> {
         Some(unsafe { record.read_unaligned() })
     }
 
+    /// Asks the processor to have record number `index` at hand soon. Any index will do: nothing is read.
+    #[inline(always)]
+    pub fn prefetch(&self, index: usize) {
+        let first: *const T = self.as_ptr().cast();
+        prefetch(first.wrapping_add(index).cast());
+    }
+
     /// All records in order.
     #[inline(always)]
     pub const fn iter(&self) -> TableIterator<'a, T> {
@@ -219,6 +226,18 @@ impl<T: Pod> Iterator for TableIterator<'_, T> {
 
 impl<T: Pod> ExactSizeIterator for TableIterator<'_, T> {}
 
+/// Asks the processor to have what lies at an address at hand soon. A hint: no address is wrong.
+#[inline(always)]
+pub fn prefetch(address: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: prefetching reads nothing that the program could see and never faults.
+    unsafe {
+        core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(address.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}
+
 /// A string table (gABI 4, "String Table"): names that end in NUL, addressed by their offset.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StringTable<'a> {
@@ -271,20 +290,39 @@ impl<'a> StringTable<'a> {
         Some(unsafe { core::slice::from_raw_parts(rest.as_ptr(), length) })
     }
 
-    /// The name at `offset` and its GNU hash, found in one pass: what each symbolic relocation asks for.
+    /// The name at `offset` and its GNU hash, found in one pass of eight bytes a step: what each symbolic relocation asks for.
     #[inline]
     pub fn get_hashed(&self, offset: u32) -> Option<(&'a [u8], u32)> {
         let rest = self.bytes.from(offset as usize);
+        let words = rest.records::<u64>();
         let mut hash = GNU_HASH_START;
-        for (length, byte) in rest.iter().enumerate() {
-            if byte == 0 {
-                // SAFETY: `length` bytes (and a NUL) of the table lie there for 'a, as in `get`.
-                let name = unsafe { core::slice::from_raw_parts(rest.as_ptr(), length) };
-                return Some((name, hash));
+        let mut length = 0;
+        for word in words.iter() {
+            let nul = first_zero_byte(word);
+            if nul < 8 {
+                hash = gnu_hash_part(hash, word, nul);
+                length += nul;
+                break;
             }
-            hash = gnu_hash_step(hash, byte);
+            hash = gnu_hash_word(hash, word);
+            length += 8;
         }
-        None
+        // Behind the last whole word of the table.
+        if length == words.len() * 8 {
+            let tail = rest.from(length);
+            let more = tail.iter().position(|byte| byte == 0)?;
+            hash = tail.iter().take(more).fold(hash, gnu_hash_step);
+            length += more;
+        }
+        // SAFETY: `length` bytes (and a NUL) of the table lie there for 'a, as in `get`.
+        let name = unsafe { core::slice::from_raw_parts(rest.as_ptr(), length) };
+        Some((name, hash))
+    }
+
+    /// Asks the processor to have the name at `offset` at hand soon. Any offset will do: nothing is read.
+    #[inline(always)]
+    pub fn prefetch(&self, offset: u32) {
+        self.bytes.prefetch(offset as usize);
     }
 
     /// Whether the name at `offset` is exactly `name`. Reads no further than the name and its NUL.

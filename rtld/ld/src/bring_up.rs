@@ -10,6 +10,7 @@ use rtld_link::deferred::Resolvers;
 use rtld_link::error::{Error, Reason};
 use rtld_link::fallible::try_push;
 use rtld_link::lookup::Definition;
+use rtld_link::lookup_mode::Lookup;
 use rtld_link::object::{ObjectIndex, Role};
 use rtld_link::protect;
 use rtld_link::relocate::{Later, Notes, Relocator};
@@ -52,12 +53,14 @@ pub struct BringUp<'a> {
     pub order: &'a [ObjectIndex],
     /// What is wished for about sections.
     pub wish: Wish<'static>,
+    /// It is told how names are looked up.
+    pub statistics: bool,
 }
 
 impl BringUp<'_> {
     /// Does all of it.
     pub fn run(self) -> Result<(), Error> {
-        let Self { world, library, stack, base, trust, extra, order, wish } = self;
+        let Self { world, library, stack, base, trust, extra, order, wish, statistics } = self;
         // SAFETY: the only thread; the snapshot is replaced by dlopen at the earliest, which no code can call yet. What
         // comes after resolvers have run looks again.
         let snapshot = unsafe { world.snapshot() };
@@ -70,7 +73,7 @@ impl BringUp<'_> {
             if let Some(host) = library {
                 link_maps::adopt_all(snapshot, &state.tls, host)?;
             }
-            let later = relocate(world, snapshot, state)?;
+            let later = relocate(world, snapshot, state, statistics)?;
             let mut modules = Vec::new();
             state.tls.modules().try_for_each(|module| try_push(&mut modules, module))?;
             Ok((later, modules))
@@ -111,11 +114,17 @@ impl BringUp<'_> {
     }
 }
 
-fn relocate(world: &World, snapshot: &Snapshot, state: &State) -> Result<Later, Error> {
+fn relocate(world: &World, snapshot: &Snapshot, state: &State, statistics: bool) -> Result<Later, Error> {
     let notes = StartNotes { program: world.process.program_name };
     let handle = |index: ObjectIndex| snapshot.handle(index).expose_provenance();
+    let process = &world.process;
+    let all = snapshot.objects.iter().map(|(index, _)| index);
+    let lookup = Lookup::choose(process.lookup, &snapshot.objects, &snapshot.scopes, process.binding, all);
+    if statistics {
+        diagnostics::tell_lookup(process.program_name.to_bytes(), &lookup);
+    }
     let relocator = Relocator {
-        resolver: snapshot.resolver(),
+        resolver: snapshot.resolver_by(&lookup),
         tls: &state.tls,
         substitutes: &world.process.substitutes,
         notes: &notes,

@@ -40,7 +40,7 @@ impl Command {
                 let mut search = Search::new(settings);
                 if stop == Stop::Diagnostics {
                     let wish = variables.wish(|_| 0);
-                    diagnostics::list(ourselves, stack.auxiliary(), &mut search, wish);
+                    diagnostics::list(ourselves, stack.auxiliary(), &mut search, wish, variables.lookup);
                 }
                 help::stop(stop, ourselves, &mut search)
             }

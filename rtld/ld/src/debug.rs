@@ -10,6 +10,8 @@ use rtld_sys::{file, process};
 pub struct Debug {
     /// One line about sections at exit.
     pub sigblock: bool,
+    /// One line about the relocation of the start.
+    pub statistics: bool,
 }
 
 /// One word.
@@ -21,12 +23,21 @@ struct Category {
 
 const CATEGORIES: &[Category] = &[
     Category { name: "sigblock", meaning: "tell at exit how signals are held, and how often", ask: ask_for_sigblock },
-    Category { name: "all", meaning: "all previous options combined", ask: ask_for_sigblock },
+    Category { name: "statistics", meaning: "tell how names were looked up at start", ask: ask_for_statistics },
+    Category { name: "all", meaning: "all previous options combined", ask: ask_for_all },
     Category { name: "help", meaning: "display this help message and exit", ask: |_| help() },
 ];
 
 fn ask_for_sigblock(debug: &mut Debug) {
     debug.sigblock = true;
+}
+
+fn ask_for_statistics(debug: &mut Debug) {
+    debug.statistics = true;
+}
+
+fn ask_for_all(debug: &mut Debug) {
+    *debug = Debug { sigblock: true, statistics: true };
 }
 
 impl Debug {

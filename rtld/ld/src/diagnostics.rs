@@ -5,6 +5,7 @@ use crate::report::{Writer, error};
 use core::cell::UnsafeCell;
 use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicBool, Ordering};
+use rtld_link::lookup_mode::{Lookup, LookupMode};
 use rtld_link::object::ObjectSet;
 use rtld_link::search::Search;
 use rtld_link::text::Bytes;
@@ -26,6 +27,28 @@ pub fn choose_backend(program: &[u8], wish: Wish<'_>) {
 
 fn complain(program: &[u8], complaint: &Complaint<'_>) {
     error(format_args!("{}: {complaint}\n", Bytes(program)));
+}
+
+/// A number, or that nobody counted.
+struct Counted(Option<usize>);
+
+impl fmt::Display for Counted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(number) => write!(f, "{number}"),
+            None => f.write_char('-'),
+        }
+    }
+}
+
+/// LD_DEBUG=statistics: how the names of a start are looked up.
+pub fn tell_lookup(program: &[u8], lookup: &Lookup) {
+    let Lookup { objects, references, .. } = *lookup;
+    let (program, mode) = (Bytes(program), lookup.mode().name());
+    let definitions = Counted(lookup.definitions);
+    error(format_args!(
+        "{program}: lookup: mode={mode} objects={objects} references={references} definitions={definitions}\n"
+    ));
 }
 
 /// The line of LD_DEBUG=sigblock, if it was asked for.
@@ -64,7 +87,7 @@ impl fmt::Display for Quoted<'_> {
 }
 
 /// `--list-diagnostics`: one line a value, in the form and with the names of glibc where it has them.
-pub fn list(program: &[u8], auxiliary: AuxVector, search: &mut Search<'_>, mut wish: Wish<'_>) {
+pub fn list(program: &[u8], auxiliary: AuxVector, search: &mut Search<'_>, mut wish: Wish<'_>, lookup: LookupMode) {
     wish.count = false;
     start_bare(program, wish);
     let mut out = Writer::new(file::STDOUT);
@@ -84,6 +107,7 @@ pub fn list(program: &[u8], auxiliary: AuxVector, search: &mut Search<'_>, mut w
     if shown.is_err() {
         out.bytes(b"path.system_dirs=\"cannot allocate memory\"\n");
     }
+    let _ = writeln!(out, "lookup.mode={}", Quoted(lookup.name().as_bytes()));
     let _ = writeln!(out, "sigblock.backend={}", Quoted(backend::name(backend::current()).as_bytes()));
     let _ = writeln!(out, "sigblock.reason={}", Quoted(backend::reason().as_bytes()));
     let _ = writeln!(out, "version.version=\"{VERSION}\"");

@@ -1,8 +1,11 @@
 //! The environment variables of the loader, from one table, and what secure mode takes out of the environment.
 
 use crate::debug::Debug;
+use crate::report::error;
 use crate::stack::InitialStack;
+use rtld_link::lookup_mode::LookupMode;
 use rtld_link::search::Trust;
+use rtld_link::text::Bytes;
 use rtld_sys::auxv::{AT_SECURE, AuxVector};
 use sigblock::backend::Wish;
 
@@ -17,6 +20,8 @@ pub struct Variables {
     pub bind_now: bool,
     /// LD_DEBUG: what is to be told.
     pub debug: Debug,
+    /// LD_LOOKUP: how names are looked up while objects are relocated.
+    pub lookup: LookupMode,
     /// LD_SIGBLOCK: what is to hold signals.
     pub sigblock: Option<&'static [u8]>,
     /// LD_SIGBLOCK_MASK: which signals.
@@ -60,6 +65,11 @@ pub const VARIABLES: &[Variable] = &[
         name: "LIBRARY_PATH",
         meaning: "directories to look for libraries in",
         take: |variables, value| variables.library_path = Some(value).filter(|value| !value.is_empty()),
+    },
+    Variable {
+        name: "LOOKUP",
+        meaning: "how names are looked up at start: auto, scope or table",
+        take: |variables, value| variables.lookup = lookup_mode(value),
     },
     Variable {
         name: "PRELOAD",
@@ -154,6 +164,14 @@ pub fn read(stack: InitialStack) -> Variables {
         }
     }
     variables
+}
+
+/// The value of LD_LOOKUP; another is told and passed over.
+fn lookup_mode(value: &[u8]) -> LookupMode {
+    LookupMode::from_name(value).unwrap_or_else(|| {
+        error(format_args!("warning: LD_LOOKUP=`{}' unknown; expected auto, scope or table\n", Bytes(value)));
+        LookupMode::default()
+    })
 }
 
 /// A whole decimal number.

@@ -53,7 +53,7 @@ fn help(ourselves: &[u8], search: &mut Search<'_>) {
         let width = 23_usize.saturating_sub(3);
         let _ = writeln!(out, "  LD_{:width$} {}", variable.name, variable.meaning);
     }
-    out.bytes(b"\nLibraries are looked for in DT_RPATH, then in this order:\n");
+    out.bytes(b"Libraries are looked for in DT_RPATH, then in this order:\n");
     let shown = search.describe(&ObjectSet::new(), |path, origin| {
         let path = path.strip_suffix(b"/").filter(|path| !path.is_empty()).unwrap_or(path);
         out.bytes(b"  ");

@@ -127,6 +127,7 @@ impl Linking {
             substitutes: SubstituteTable::new(),
             entries: trampoline::entries(),
             binding: if self.variables.bind_now { Binding::Now } else { Binding::Lazy },
+            lookup: self.variables.lookup,
             stack_flags,
             pages: self.pages,
             host: library.map(|host| host as &dyn rtld_runtime::world::Host),
@@ -138,7 +139,8 @@ impl Linking {
         start::set_world(world);
         let Self { stack, base, trust, .. } = *self;
         let wish = self.variables.wish(host::original);
-        BringUp { world, library, stack, base, trust, extra, order: &order, wish }.run()?;
+        let statistics = self.variables.debug.statistics;
+        BringUp { world, library, stack, base, trust, extra, order: &order, wish, statistics }.run()?;
         Ok(entry)
     }
 

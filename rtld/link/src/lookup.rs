@@ -5,6 +5,7 @@
 //! filters of a scope stand beside one another in one vector, because most questions end there.
 
 use crate::fallible::{OutOfMemory, try_push};
+use crate::name_table::NameTable;
 use crate::object::{Object, ObjectIndex, ObjectTable, Version};
 use alloc::vec::Vec;
 use rtld_elf::symbol::{STV_HIDDEN, STV_INTERNAL, STV_PROTECTED, SymbolBinding, SymbolKind};
@@ -198,7 +199,16 @@ pub fn find_in<'s>(objects: &'s ObjectTable, index: ObjectIndex, reference: &Ref
     found.or(alone.map(|(number, symbol)| Definition { object, index, number, symbol }))
 }
 
+/// Whether a symbol of the right name is what a walk over its object would end with when it comes to it.
+#[inline]
+pub(crate) fn is_plain_match(object: &Object, number: u32, symbol: &Sym, reference: &Reference<'_>) -> bool {
+    is_candidate(symbol, reference.purpose)
+        && matches!(match_version(object, number, reference), Match::Yes)
+        && is_visible(symbol)
+}
+
 /// Whether a symbol can be a definition at all.
+#[inline]
 fn is_candidate(symbol: &Sym, purpose: Purpose) -> bool {
     let kind = symbol.kind();
     if symbol.st_value == 0 && !symbol.is_absolute() && kind != SymbolKind::ThreadLocal {
@@ -279,9 +289,10 @@ impl Scopes {
         self.closures.iter().find(|closure| closure.root == root)
     }
 
-    /// The closures that an object is a member of.
+    /// The closures that an object is a member of, without the program's, all of which is in the global scope.
     fn containing(&self, member: ObjectIndex) -> impl Iterator<Item = &Closure> {
-        self.closures.iter().filter(move |closure| closure.members.contains(&member))
+        let others = self.closures.iter().filter(|closure| closure.root != ObjectIndex(0));
+        others.filter(move |closure| closure.members.contains(&member))
     }
 }
 
@@ -292,18 +303,35 @@ pub struct Resolver<'s> {
     pub objects: &'s ObjectTable,
     /// Where they look.
     pub scopes: &'s Scopes,
+    /// The names of the global scope, where there is a table of them.
+    pub names: Option<&'s NameTable>,
 }
 
 impl<'s> Resolver<'s> {
+    /// The first definition in the global scope.
+    #[inline]
+    fn find_global(&self, reference: &Reference<'_>) -> Option<Definition<'s>> {
+        match self.names {
+            Some(names) => names.find(reference, self.objects),
+            None => self.scopes.global.find(self.objects, reference),
+        }
+    }
+
     /// The definition that a reference from an object means by its scopes: the global one, then those of what was opened
     /// and holds the object; the other way round for what was opened, and loaded thereby, with RTLD_DEEPBIND.
     pub fn find(&self, from: ObjectIndex, reference: &Reference<'_>) -> Option<Definition<'s>> {
-        let global = || self.scopes.global.find(self.objects, reference);
+        if self.scopes.deep.is_empty()
+            && let Some(found) = self.find_global(reference)
+        {
+            // What the global scope has first is also the only unique one that counts.
+            return Some(found);
+        }
+        let global = || self.find_global(reference);
         let in_closure = |closure: &Closure| closure.scope.find(self.objects, reference);
         // What was loaded before the root keeps looking at the global scope first.
         let is_deep = |root: ObjectIndex| from >= root && self.scopes.deep.contains(&root);
         if self.scopes.deep.is_empty() {
-            let found = global().or_else(|| self.scopes.containing(from).find_map(in_closure))?;
+            let found = self.scopes.containing(from).find_map(in_closure)?;
             return Some(self.only_one(found, reference));
         }
         let local = |deep: bool| {
@@ -340,7 +368,7 @@ impl<'s> Resolver<'s> {
     /// object that prefers its own or cannot see the first one. What the global scope gives is that already.
     fn only_one(&self, found: Definition<'s>, reference: &Reference<'_>) -> Definition<'s> {
         if found.symbol.binding() != SymbolBinding::Unique
-            || self.scopes.global.find(self.objects, reference).is_some_and(|first| first.index == found.index)
+            || self.find_global(reference).is_some_and(|first| first.index == found.index)
         {
             return found;
         }

@@ -22,6 +22,7 @@ use rtld_link::error::{Error, Reason};
 use rtld_link::fallible::{OutOfMemory, try_push};
 use rtld_link::init_order::init_order;
 use rtld_link::load::Loader;
+use rtld_link::lookup_mode::Lookup;
 use rtld_link::object::{Object, ObjectIndex, Role};
 use rtld_link::protect;
 use rtld_link::relocate::{Binding, Later, Relocator};
@@ -424,13 +425,16 @@ impl Opening<'_> {
         let now = self.mode & mode::NOW != 0 || process.binding == Binding::Now;
         let handle = |index: ObjectIndex| self.state.handle(index).expose_provenance();
         let notes = BondNotes::new(snapshot, self.state.first_later);
+        let binding = if now { Binding::Now } else { Binding::Lazy };
+        let later = self.state.objects.iter().map(|(index, _)| index).filter(|index| *index >= first);
+        let lookup = Lookup::choose(process.lookup, &snapshot.objects, &snapshot.scopes, binding, later);
         let relocator = Relocator {
-            resolver: snapshot.resolver(),
+            resolver: snapshot.resolver_by(&lookup),
             tls: &self.state.tls,
             substitutes: &process.substitutes,
             notes: &notes,
             entries: process.entries,
-            binding: if now { Binding::Now } else { Binding::Lazy },
+            binding,
             pages: process.pages,
             handle: &handle,
         };

@@ -18,6 +18,7 @@ use rtld_clib::LinkMap;
 use rtld_clib::substitutes::{self, Substitute};
 use rtld_link::fallible::{OutOfMemory, try_box};
 use rtld_link::lookup::{Definition, Resolver, Scopes};
+use rtld_link::lookup_mode::{Lookup, LookupMode};
 use rtld_link::map::Pages;
 use rtld_link::object::{Object, ObjectIndex, ObjectTable};
 use rtld_link::relocate::{Binding, Entries, Substitutes};
@@ -141,6 +142,8 @@ pub struct Process {
     pub entries: Entries,
     /// When functions are bound that nobody says anything about.
     pub binding: Binding,
+    /// How names are looked up while objects are relocated.
+    pub lookup: LookupMode,
     /// The permissions of stacks (PF_*).
     pub stack_flags: u32,
     /// The system's pages.
@@ -177,7 +180,12 @@ pub struct Snapshot {
 impl Snapshot {
     /// Symbol lookup.
     pub fn resolver(&self) -> Resolver<'_> {
-        Resolver { objects: &self.objects, scopes: &self.scopes }
+        Resolver { objects: &self.objects, scopes: &self.scopes, names: None }
+    }
+
+    /// Symbol lookup for a relocation, by what was chosen for it.
+    pub fn resolver_by<'s>(&'s self, lookup: &'s Lookup) -> Resolver<'s> {
+        Resolver { names: lookup.names(), ..self.resolver() }
     }
 
     /// The handle of an object; null for one that is not there.

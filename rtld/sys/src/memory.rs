@@ -76,6 +76,21 @@ pub unsafe fn map_anonymous_over(address: usize, length: usize, protection: u32)
     unsafe { call(kernel::__NR_mmap, [address, length, protection as usize, flags, NO_FILE, 0]) }.map(drop)
 }
 
+/// Maps fresh zero pages for a table that is filled at random and soon given back. One of at least a huge page may get huge
+/// pages, where the system allows them to who asks; a smaller one is made with all its pages, in one fault.
+pub fn map_scratch(length: usize) -> Result<usize, Errno> {
+    const HUGE: usize = 2 << 20;
+    let all = if length < HUGE { kernel::MAP_POPULATE } else { 0 };
+    let flags = (kernel::MAP_PRIVATE | kernel::MAP_ANONYMOUS | all) as usize;
+    // SAFETY: the kernel picks an unused range.
+    let address = unsafe { call(kernel::__NR_mmap, [0, length, (READ | WRITE) as usize, flags, NO_FILE, 0]) }?;
+    if all == 0 {
+        // SAFETY: the range is fresh and ours; advice changes nothing in it. Without huge pages there are small ones.
+        let _ = unsafe { call(kernel::__NR_madvise, [address, length, kernel::MADV_HUGEPAGE as usize, 0, 0, 0]) };
+    }
+    Ok(address)
+}
+
 /// Changes the protection of a range.
 ///
 /// # Safety

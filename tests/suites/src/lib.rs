@@ -25,6 +25,7 @@ mod suite_ifunc;
 mod suite_init_order;
 mod suite_lazy;
 mod suite_library;
+mod suite_lookup;
 mod suite_mapping;
 mod suite_memory;
 mod suite_nss;
@@ -95,6 +96,11 @@ pub const SUITES: &[Suite] = &[
         name: "cxx",
         summary: "exceptions, thread-local and static objects of C++ across libraries",
         run: suite_cxx::run,
+    },
+    Suite {
+        name: "lookup",
+        summary: "the walk over the scope and the table of names give every slot the same value",
+        run: suite_lookup::run,
     },
     Suite { name: "lazy", summary: "when functions are bound, and what binding them keeps", run: suite_lazy::run },
     Suite { name: "ifunc", summary: "indirect functions: after everything else, in every copy", run: suite_ifunc::run },

@@ -43,6 +43,18 @@ fn has_backend(loader: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// A run that asks for a way of looking names up must get it: what the loader did, as it says itself.
+fn has_lookup(loader: &Path) -> anyhow::Result<()> {
+    let Some(wanted) = super::lookup() else { return Ok(()) };
+    let mut command = Command::new(loader);
+    let output = command.arg("/bin/true").env_clear().envs(super::always()).env("LD_DEBUG", "statistics").output()?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if !said.contains(&format!("/bin/true: lookup: mode={wanted} ")) {
+        bail!("the loader does not look names up by {wanted}: {}", said.trim());
+    }
+    Ok(())
+}
+
 /// A run's private directory `/tmp/rtld.XXXXXX`, removed on drop unless `RTLD_KEEP=1`.
 #[derive(Debug)]
 pub struct Workshop {
@@ -71,6 +83,7 @@ impl Workshop {
         fs::copy(&workshop.artifact, workshop.loader())?;
         fs::set_permissions(workshop.loader(), fs::Permissions::from_mode(0o755))?;
         has_backend(&workshop.loader())?;
+        has_lookup(&workshop.loader())?;
         Ok(workshop)
     }
 

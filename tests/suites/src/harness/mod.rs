@@ -20,6 +20,6 @@ pub use interpreter::{copy_with_interpreter, interpreter_of};
 pub use maps::{FileIdentity, mapped_files};
 pub use outcome::{Outcome, Status};
 pub use report::{Counts, Report};
-pub use run::{Bind, Run, WAYS, Way, always, backend, environment};
+pub use run::{Bind, Run, WAYS, Way, always, backend, environment, lookup};
 pub(crate) use runner::run_suite;
 pub use runner::run_suites;

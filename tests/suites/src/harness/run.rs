@@ -279,13 +279,16 @@ pub fn environment() -> Vec<(OsString, OsString)> {
     std::env::vars_os()
         .filter(|(name, _)| !name.as_encoded_bytes().starts_with(b"LD_") && name != "GLIBC_TUNABLES")
         .chain(backend().map(|value| (BACKEND.into(), value.into())))
+        .chain(lookup().map(|value| (LOOKUP.into(), value.into())))
         .collect()
 }
 
-/// What every program on our loader is given, whatever else it gets: no fallback, and the back end that was asked for.
+/// What every program on our loader is given, whatever else it gets: no fallback, and the back end and the
+/// lookup that were asked for.
 pub fn always() -> Vec<(&'static str, String)> {
     let fallback = ("LD_FALLBACK", "never".to_owned());
-    std::iter::once(fallback).chain(backend().map(|value| (BACKEND, value))).collect()
+    let backend = backend().map(|value| (BACKEND, value));
+    std::iter::once(fallback).chain(backend).chain(lookup().map(|value| (LOOKUP, value))).collect()
 }
 
 /// The variable of the loader that chooses a back end.
@@ -294,6 +297,14 @@ const BACKEND: &str = "LD_SIGBLOCK";
 /// The back end that this run of the suites asked for (`cargo xtask test --sigblock VALUE`).
 pub fn backend() -> Option<String> {
     std::env::var("RTLD_SIGBLOCK").ok()
+}
+
+/// The variable of the loader that says how names are looked up.
+pub const LOOKUP: &str = "LD_LOOKUP";
+
+/// How names are looked up in this run of the suites, if that was asked for (`cargo xtask test --lookup MODE`).
+pub fn lookup() -> Option<String> {
+    std::env::var("RTLD_LOOKUP").ok()
 }
 
 /// The command line as one would type it.

@@ -1,0 +1,278 @@
+//! The passes over one object's relocations (x86-64 psABI 4.4) that are made for speed: relative ones by the run, references
+//! to symbols many at a time. Everything else goes one by one to `rare_relocations`.
+//!
+//! A reference is a chain of dependent memory accesses: symbol, name, slot of the table of names, definition, its name. One
+//! after another they cost a cache miss each; so up to [`IN_FLIGHT`] references take each step together, and what the next
+//! step reads is fetched meanwhile. The slots are written at the end of a batch, in the order of the table.
+//!
+//! Values that resolvers must compute are put off into `Deferred` and run when everything else is in place.
+
+use crate::error::Reason;
+use crate::lookup::{Definition, Purpose};
+use crate::object::{Object, ObjectIndex};
+use crate::places::{Place, Places};
+use crate::relocate::{Binding, Later, Relocator, Target, is_own, named_target};
+use rtld_elf::relocation as kind;
+use rtld_elf::{Dynamic, Rela, Sym, Table};
+
+/// How many references take each step together.
+const IN_FLIGHT: usize = 32;
+
+/// The relocations of one object.
+pub(crate) struct Pass<'a, 's> {
+    pub relocator: &'a Relocator<'s>,
+    pub index: ObjectIndex,
+    pub object: &'s Object,
+    pub dynamic: &'a Dynamic<'static>,
+    pub places: Places,
+    /// Segments that are not writable by themselves may be relocated.
+    pub text: bool,
+    /// The symbol of the rare relocation before and what it came to: neighbours often share it.
+    pub last: Option<(u32, Purpose, Target<'s>)>,
+    pub later: &'a mut Later,
+}
+
+/// A reference to a symbol, and the relocations from `first` to before `end` that make it.
+#[derive(Clone, Copy)]
+struct Wanted {
+    number: u32,
+    purpose: Purpose,
+    first: usize,
+    end: usize,
+    own: Sym,
+    name: &'static [u8],
+    hash: u32,
+    /// The symbol means itself.
+    is_own: bool,
+}
+
+impl Wanted {
+    const NONE: Wanted = Wanted {
+        number: 0,
+        purpose: Purpose::Address,
+        first: 0,
+        end: 0,
+        own: Sym { st_name: 0, st_info: 0, st_other: 0, st_shndx: 0, st_value: 0, st_size: 0 },
+        name: b"",
+        hash: rtld_elf::gnu_hash(b""),
+        is_own: false,
+    };
+}
+
+/// The references that are in flight.
+struct Batch {
+    wanted: [Wanted; IN_FLIGHT],
+    count: usize,
+}
+
+impl Batch {
+    fn references(&mut self) -> &mut [Wanted] {
+        self.wanted.get_mut(..self.count).unwrap_or_default()
+    }
+
+    /// Takes in the references of the relocations from `next` on, as far as they are addresses of symbols and there is
+    /// room; where it ended.
+    fn gather(&mut self, dynamic: &Dynamic<'static>, relocations: Table<'static, Rela>, mut next: usize) -> usize {
+        self.count = 0;
+        let (mut last, mut last_purpose) = (0, Purpose::Address);
+        while let Some(relocation) = relocations.get(next) {
+            let number = kind::symbol(&relocation);
+            let purpose = match kind::kind(&relocation) {
+                kind::R_X86_64_64 | kind::R_X86_64_GLOB_DAT => Purpose::Address,
+                kind::R_X86_64_JUMP_SLOT => Purpose::Call,
+                _ => break,
+            };
+            if number == 0 {
+                break;
+            }
+            if number == last && purpose == last_purpose {
+                if let Some(wanted) = self.wanted.get_mut(self.count.wrapping_sub(1)) {
+                    wanted.end = next + 1;
+                }
+            } else {
+                let Some(wanted) = self.wanted.get_mut(self.count) else { break };
+                (wanted.number, wanted.purpose, wanted.first, wanted.end) = (number, purpose, next, next + 1);
+                self.count += 1;
+                (last, last_purpose) = (number, purpose);
+                dynamic.symbols.records().prefetch(number as usize);
+                dynamic.versions.symbol_versions().prefetch(number as usize);
+            }
+            next += 1;
+        }
+        next
+    }
+}
+
+impl<'s> Pass<'_, 's> {
+    /// Applies all of them.
+    pub fn run(&mut self) -> Result<(), Reason> {
+        self.packed()?;
+        self.table(self.dynamic.relocations)?;
+        let slots = self.dynamic.plt_relocations;
+        let lazy = self.relocator.binding == Binding::Lazy && !self.dynamic.binds_now();
+        match self.dynamic.plt_got.filter(|_| lazy && !slots.is_empty()) {
+            Some(table) => self.prepare_lazy(table, slots),
+            None => self.table(slots),
+        }
+    }
+
+    /// The checked place of a relocation.
+    #[inline]
+    pub fn place(&mut self, vaddr: u64, size: usize, kind: u32) -> Result<Place, Reason> {
+        self.places.at(vaddr, size).ok_or(Reason::RelocationTarget { kind, offset: vaddr })
+    }
+
+    /// DT_RELR: adds the load bias to the words that it names.
+    fn packed(&mut self) -> Result<(), Reason> {
+        let bias = self.object.mapping.bias as u64;
+        for vaddr in kind::relr_addresses(self.dynamic.relr) {
+            let Some(place) = self.places.at(vaddr, 8) else {
+                return Err(Reason::RelocationTarget { kind: kind::R_X86_64_RELATIVE, offset: vaddr });
+            };
+            place.store(place.load().wrapping_add(bias));
+        }
+        Ok(())
+    }
+
+    /// A table of relocations, in its order: runs of relative ones, batches of references, single others.
+    fn table(&mut self, relocations: Table<'static, Rela>) -> Result<(), Reason> {
+        let mut next = self.relative(relocations, 0)?;
+        if next == relocations.len() {
+            return Ok(());
+        }
+        let mut batch = Batch { wanted: [Wanted::NONE; IN_FLIGHT], count: 0 };
+        loop {
+            let end = batch.gather(self.dynamic, relocations, next);
+            if end > next {
+                self.references(&mut batch, relocations)?;
+                next = end;
+            } else {
+                let Some(relocation) = relocations.get(next) else { return Ok(()) };
+                if kind::kind(&relocation) == kind::R_X86_64_RELATIVE {
+                    next = self.relative(relocations, next)?;
+                } else {
+                    self.apply_other(&relocation, kind::kind(&relocation))?;
+                    next += 1;
+                }
+            }
+        }
+    }
+
+    /// The run of R_X86_64_RELATIVE from `next` on; where it ends.
+    fn relative(&mut self, relocations: Table<'static, Rela>, mut next: usize) -> Result<usize, Reason> {
+        let bias = self.object.mapping.bias as u64;
+        while let Some(relocation) = relocations.get(next) {
+            if kind::kind(&relocation) != kind::R_X86_64_RELATIVE {
+                break;
+            }
+            let Some(place) = self.places.at(relocation.r_offset, 8) else {
+                return Err(Reason::RelocationTarget { kind: kind::R_X86_64_RELATIVE, offset: relocation.r_offset });
+            };
+            place.store(bias.wrapping_add_signed(relocation.r_addend));
+            next += 1;
+        }
+        Ok(next)
+    }
+
+    /// Resolves the references of a batch together and writes their slots.
+    fn references(&mut self, batch: &mut Batch, relocations: Table<'static, Rela>) -> Result<(), Reason> {
+        let dynamic = self.dynamic;
+        for wanted in batch.references() {
+            let Some(own) = dynamic.symbols.get(wanted.number) else {
+                let offset = relocations.get(wanted.first).map_or(0, |relocation| relocation.r_offset);
+                return Err(Reason::SymbolIndex { symbol: wanted.number, offset });
+            };
+            wanted.own = own;
+            wanted.is_own = is_own(&own);
+            dynamic.strings.prefetch(own.st_name);
+        }
+        let names = self.relocator.resolver.names;
+        for wanted in batch.references().iter_mut().filter(|wanted| !wanted.is_own) {
+            let named = dynamic.strings.get_hashed(wanted.own.st_name);
+            (wanted.name, wanted.hash) = named.unwrap_or((Wanted::NONE.name, Wanted::NONE.hash));
+            if let Some(names) = names {
+                names.prefetch_slot(wanted.hash);
+            }
+        }
+        if let Some(names) = names {
+            for wanted in batch.references().iter().filter(|wanted| !wanted.is_own) {
+                names.prefetch_symbol(wanted.hash);
+            }
+            for wanted in batch.references().iter().filter(|wanted| !wanted.is_own) {
+                names.prefetch_name(wanted.hash);
+            }
+        }
+        for wanted in batch.references() {
+            self.bind(wanted, relocations)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the slots of one reference.
+    #[inline]
+    fn bind(&mut self, wanted: &Wanted, relocations: Table<'static, Rela>) -> Result<(), Reason> {
+        let relocator = self.relocator;
+        let (index, number, own) = (self.index, wanted.number, &wanted.own);
+        let target = if wanted.is_own {
+            Target::Definition(Definition { object: self.object, index, number, symbol: *own })
+        } else {
+            let (reference, name) = ((index, number, own), (wanted.name, wanted.hash));
+            named_target(&relocator.resolver, relocator.substitutes, reference, name, wanted.purpose)?
+        };
+        let value = match relocator.noted(self.index, target)? {
+            Target::Definition(definition) if definition.is_indirect() => {
+                for relocation in (wanted.first..wanted.end).filter_map(|next| relocations.get(next)) {
+                    let place = self.place(relocation.r_offset, 8, kind::kind(&relocation))?;
+                    self.defer(place, definition.address(), addend(&relocation), wanted.number)?;
+                }
+                return Ok(());
+            }
+            Target::Definition(definition) => definition.address(),
+            Target::Substitute(address) => address,
+            Target::Nothing => 0,
+        };
+        for relocation in (wanted.first..wanted.end).filter_map(|next| relocations.get(next)) {
+            let Some(place) = self.places.at(relocation.r_offset, 8) else {
+                let (kind, offset) = (kind::kind(&relocation), relocation.r_offset);
+                return Err(Reason::RelocationTarget { kind, offset });
+            };
+            place.store((value as u64).wrapping_add_signed(addend(&relocation)));
+        }
+        Ok(())
+    }
+
+    /// Makes every slot of the PLT lead to the binder: the slot holds the address, in the file, of the code in the
+    /// PLT that pushes its number.
+    fn prepare_lazy(&mut self, table: u64, slots: Table<'static, Rela>) -> Result<(), Reason> {
+        let handle = self.place(table.wrapping_add(8), 16, kind::R_X86_64_JUMP_SLOT)?;
+        handle.store((self.relocator.handle)(self.index) as u64);
+        handle.second().store(self.relocator.entries.bind as u64);
+        let bias = self.object.mapping.bias as u64;
+        let constant = self.object.mapping.layout.relro;
+        let is_constant = |vaddr| constant.is_some_and(|range| (range.start..range.end()).contains(&vaddr));
+        for relocation in slots {
+            match kind::kind(&relocation) {
+                // A slot that is to become constant cannot be bound later.
+                kind::R_X86_64_JUMP_SLOT if is_constant(relocation.r_offset) => {
+                    self.apply_other(&relocation, kind::R_X86_64_JUMP_SLOT)?;
+                }
+                kind::R_X86_64_JUMP_SLOT => {
+                    let Some(place) = self.places.at(relocation.r_offset, 8) else {
+                        let kind = kind::R_X86_64_JUMP_SLOT;
+                        return Err(Reason::RelocationTarget { kind, offset: relocation.r_offset });
+                    };
+                    place.store(place.load().wrapping_add(bias));
+                }
+                kind @ (kind::R_X86_64_IRELATIVE | kind::R_X86_64_TLSDESC) => self.apply_other(&relocation, kind)?,
+                kind => return Err(Reason::PltRelocationType { kind }),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is added to the symbol's address: only R_X86_64_64 adds.
+#[inline(always)]
+fn addend(relocation: &Rela) -> i64 {
+    if kind::kind(relocation) == kind::R_X86_64_64 { relocation.r_addend } else { 0 }
+}
