@@ -3,19 +3,21 @@
 //!
 //! sigaction(2) may be called in any handler, also in one that sections do not hold, which interrupts a change of its own thread.
 //! Such a thread has the lock already and goes on: the table is whole at any time. In the child of a fork the owner may not be
-//! there.
+//! there; so the word says which process it was taken in (`lineage`).
 
+use crate::lineage;
 use crate::section;
 use crate::state::ThreadState;
-use core::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
-use rtld_sys::{lock, process, thread};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use rtld_sys::{lock, thread};
+
+/// Thread pointers are aligned to 64 bytes: the bits below are the process's number.
+const NUMBER: usize = 63;
 
 /// The lock.
 pub(crate) struct ChangeLock {
-    /// The thread pointer of the owner; 0 for nobody.
+    /// The thread pointer of the owner and the number of its process; 0 for nobody.
     owner: AtomicUsize,
-    /// The process, if it has forked; 0 if not.
-    process: AtomicI32,
     /// How many threads may be asleep.
     waiting: AtomicU32,
     /// Counts ends that somebody waited for.
@@ -25,12 +27,7 @@ pub(crate) struct ChangeLock {
 impl ChangeLock {
     /// A free lock.
     pub(crate) const fn new() -> ChangeLock {
-        ChangeLock {
-            owner: AtomicUsize::new(0),
-            process: AtomicI32::new(0),
-            waiting: AtomicU32::new(0),
-            ends: AtomicU32::new(0),
-        }
+        ChangeLock { owner: AtomicUsize::new(0), waiting: AtomicU32::new(0), ends: AtomicU32::new(0) }
     }
 
     /// Does something under the lock, inside a section.
@@ -46,16 +43,16 @@ impl ChangeLock {
 
     /// Enters a section in which the calling thread owns the lock; whether this call took it.
     fn enter(&self, state: &ThreadState) -> bool {
-        // SAFETY: threads that use sections have thread pointers.
-        let me = unsafe { thread::pointer() };
         loop {
+            // SAFETY: threads that use sections have thread pointers.
+            let me = unsafe { thread::pointer() } | lineage::known() as usize & NUMBER;
             section::enter(state);
             match self.owner.compare_exchange(0, me, Ordering::SeqCst, Ordering::Relaxed) {
                 Ok(_) => return true,
                 Err(owner) if owner == me => return false,
                 Err(_) => section::leave(state),
             }
-            if !self.is_left_over() {
+            if !self.free_if_left() {
                 self.wait();
             }
         }
@@ -79,15 +76,11 @@ impl ChangeLock {
         }
     }
 
-    /// The process is about to fork.
-    pub(crate) fn before_fork(&self) {
-        self.process.store(process::id(), Ordering::Relaxed);
-    }
-
-    /// Whether the owner stayed behind in the parent of a fork; then the lock is free.
-    fn is_left_over(&self) -> bool {
-        let known = self.process.load(Ordering::Relaxed);
-        let left = known != 0 && known != process::id();
+    /// Frees the lock if its owner stayed behind in the parent of a fork; whether it did.
+    fn free_if_left(&self) -> bool {
+        let current = lineage::current() as usize & NUMBER;
+        let owner = self.owner.load(Ordering::SeqCst);
+        let left = owner != 0 && owner & NUMBER != current;
         if left {
             self.reset();
         }
@@ -96,7 +89,6 @@ impl ChangeLock {
 
     /// In the child of a fork, which has one thread: nobody has the lock.
     pub(crate) fn reset(&self) {
-        self.process.store(0, Ordering::Relaxed);
         self.waiting.store(0, Ordering::SeqCst);
         self.owner.store(0, Ordering::SeqCst);
     }

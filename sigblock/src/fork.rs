@@ -7,7 +7,7 @@ use crate::mask;
 use crate::stash;
 use crate::state::ThreadState;
 use crate::word;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicPtr, Ordering};
 use rtld_sys::signal::{self, Mask};
 
 /// What the child must drop: signals that its parent has put away.
@@ -18,9 +18,26 @@ pub(crate) struct PutAway {
     pub waiting: Mask,
 }
 
+/// What the embedding program does first in a child; null for nothing.
+static FIRST: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Has a function called at once in each child that comes through the C library's fork.
+pub fn set_first(function: fn()) {
+    FIRST.store(function as *mut (), Ordering::Relaxed);
+}
+
+/// In a child that may be one, and about to become another program or to end.
+pub(crate) fn do_first() {
+    let function = FIRST.load(Ordering::Relaxed);
+    if !function.is_null() {
+        // SAFETY: set_first stored a function of this type.
+        let function = unsafe { core::mem::transmute::<*mut (), fn()>(function) };
+        function();
+    }
+}
+
 /// Before the fork: the child begins with the mask that the program has.
 pub(crate) fn before(state: &ThreadState) -> PutAway {
-    action::LOCK.before_fork();
     mask::lend(state);
     let held = state.held.load(Ordering::Relaxed) as usize;
     if word::is_raised(&state.word) {
@@ -41,4 +58,5 @@ pub(crate) fn in_child(state: &ThreadState, put_away: &PutAway) {
         }
         while stash::take(state, |slot| put_away.waiting & bit(slot.signal) != 0).is_some() {}
     });
+    do_first();
 }

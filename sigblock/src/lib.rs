@@ -20,6 +20,7 @@ mod first_line;
 pub mod fork;
 mod hold;
 mod jump;
+pub mod lineage;
 mod mask;
 mod outside;
 mod replace;

@@ -173,6 +173,7 @@ extern "C" fn before(index: usize, arguments: &mut Arguments) -> usize {
             (arguments.first, arguments.second) = (put_away.oldest, put_away.waiting as usize);
         }
         Kind::Leaves => {
+            fork::do_first();
             callback::suspend(state);
             leave_all(state);
         }

@@ -7,6 +7,7 @@
 #![cfg_attr(not(test), no_std)]
 
 pub mod dtv;
+pub mod exit_lock;
 pub mod host;
 pub mod library;
 pub mod link_map;

@@ -3,7 +3,7 @@
 
 use crate::report::error;
 use crate::stack::InitialStack;
-use crate::{diagnostics, exports, fork, host, link_maps, main_thread};
+use crate::{diagnostics, exports, host, link_maps, main_thread};
 use alloc::vec::Vec;
 use core::ffi::CStr;
 use rtld_link::deferred::Resolvers;
@@ -103,11 +103,9 @@ impl BringUp<'_> {
             host.modules_changed(&snapshot.tls, &snapshot.handles).ok_or(Reason::CLibraryLayout)?;
         }
         host::finish(library);
-        if library.is_some() {
-            fork::register(snapshot);
-        }
         exports::debugger_is_consistent();
         sigblock::backend::activate();
+        sigblock::fork::set_first(exports::in_child);
         // SAFETY: all objects are relocated and the main thread is complete.
         unsafe { initialise::run_at_start(world, order, exports::refuse) };
         Ok(())

@@ -4,7 +4,7 @@
 use crate::constants::NAME;
 use crate::failure::cannot_start;
 use crate::start::world;
-use crate::{callback, dlfcn, host, trampoline};
+use crate::{callback, dlfcn, heap, host, trampoline};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use rtld_clib::substitutes::Substitute;
@@ -76,6 +76,11 @@ pub fn here() -> &'static World {
     world().unwrap_or_else(|| process::abort())
 }
 
+/// In the child of the C library's fork.
+pub fn in_child() {
+    rtld_runtime::fork::notice(here());
+}
+
 /// Ends a process whose object names an initialiser or a finaliser that is none.
 pub fn refuse(failure: &Error) -> ! {
     cannot_start(world().map_or(NAME.as_bytes(), |world| world.process.program_name.to_bytes()), failure)
@@ -123,6 +128,7 @@ extern "C" fn tls_get_address_soft(handle: *const Handle) -> usize {
 extern "C" fn allocate_tls(control: usize) -> usize {
     let world = here();
     threads::before_another(world);
+    heap::prepare();
     host::prepare_allocator();
     let made = control == 0;
     let Some(control) = (if made { thread_local::allocate_block(world) } else { Some(control) }) else { return 0 };
@@ -151,6 +157,7 @@ extern "C" fn allocate_tls(control: usize) -> usize {
 extern "C" fn allocate_tls_init(control: usize) -> usize {
     let world = here();
     threads::before_another(world);
+    heap::prepare();
     // In the child of a fork it may be a stack of a thread that was in the parent only.
     if control == 0 || world.threads.add(control).is_err() {
         return 0;

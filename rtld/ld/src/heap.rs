@@ -1,101 +1,82 @@
-//! The loader's private heap: dlmalloc on pages from mmap, behind one short lock. The program's malloc is never called, and it
+//! The loader's private heap: an arena on pages from mmap, behind one short lock. The program's malloc is never called, and it
 //! never sees our memory.
 
 use core::alloc::{GlobalAlloc, Layout};
-use core::cell::UnsafeCell;
-use dlmalloc::{Allocator, Dlmalloc};
+use rtld_runtime::arena::{self, Arena};
 use rtld_runtime::lock::Lock;
 use rtld_sys::memory;
 
 struct Pages;
 
-// SAFETY: alloc gives fresh, exclusive mappings; free gives back whole ones; nothing else is offered.
-unsafe impl Allocator for Pages {
-    fn alloc(&self, size: usize) -> (*mut u8, usize, u32) {
-        match memory::map_anonymous(size, memory::READ | memory::WRITE) {
-            Ok(address) => (core::ptr::with_exposed_provenance_mut(address), size, 0),
-            Err(_) => (core::ptr::null_mut(), 0, 0),
-        }
+impl arena::Pages for Pages {
+    fn map(&self, size: usize) -> Option<usize> {
+        memory::map_anonymous(size, memory::READ | memory::WRITE).ok()
     }
 
-    fn remap(&self, _: *mut u8, _: usize, _: usize, _: bool) -> *mut u8 {
-        core::ptr::null_mut()
-    }
-
-    fn free_part(&self, _: *mut u8, _: usize, _: usize) -> bool {
-        false
-    }
-
-    fn free(&self, start: *mut u8, size: usize) -> bool {
-        // SAFETY: the allocator gives back a mapping that alloc made and that it no longer uses.
-        unsafe { memory::unmap(start.expose_provenance(), size) }.is_ok()
-    }
-
-    fn can_release_part(&self, _: u32) -> bool {
-        false
-    }
-
-    fn allocates_zeros(&self) -> bool {
-        true
-    }
-
-    fn page_size(&self) -> usize {
-        4096
+    unsafe fn unmap(&self, start: usize, size: usize) {
+        // SAFETY: the caller's promise.
+        let _ = unsafe { memory::unmap(start, size) };
     }
 }
 
 struct Heap {
     lock: Lock,
-    inner: UnsafeCell<Dlmalloc<Pages>>,
+    arena: Arena<Pages>,
 }
 
-// SAFETY: inner is only touched by the holder of the lock.
-unsafe impl Sync for Heap {}
-
 #[global_allocator]
-static HEAP: Heap = Heap { lock: Lock::new(), inner: UnsafeCell::new(Dlmalloc::new_with_allocator(Pages)) };
+static HEAP: Heap = Heap { lock: Lock::new(), arena: Arena::new(Pages) };
+
+/// Before there is a second thread: in the child of a fork nobody is left who had the lock.
+pub fn prepare() {
+    HEAP.lock.free_if_left();
+}
 
 impl Heap {
-    fn with<R>(&self, work: impl FnOnce(&mut Dlmalloc<Pages>) -> R) -> R {
-        // SAFETY: we hold the lock, and nothing that runs under it comes back here.
-        self.lock.briefly(|| work(unsafe { &mut *self.inner.get() }))
+    fn allocate(&self, layout: Layout) -> (*mut u8, bool) {
+        let memory = self.lock.briefly(|| self.arena.allocate(layout));
+        let (address, is_zero) = memory.unwrap_or((0, false));
+        (core::ptr::with_exposed_provenance_mut(address), is_zero)
     }
 }
 
-/// Keeps the heap as it is until [`let_go`], so that the child of a fork finds it whole.
-pub fn keep() {
-    HEAP.lock.keep();
-}
-
-/// Ends a keep, also in the child.
-pub fn let_go() {
-    HEAP.lock.let_go();
-}
-
 // Not inline: this is called from everywhere, and every page of the image is resident in every process.
-// SAFETY: dlmalloc is a correct allocator, and the lock serialises it.
+// SAFETY: the arena gives memory of the layout that is asked for to one caller at a time, and the lock serialises its calls.
 unsafe impl GlobalAlloc for Heap {
     #[inline(never)]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: any size and power-of-two alignment may be asked for.
-        self.with(|heap| unsafe { heap.malloc(layout.size(), layout.align()) })
+        self.allocate(layout).0
     }
 
     #[inline(never)]
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         // SAFETY: the caller allocated it here with this layout.
-        self.with(|heap| unsafe { heap.free(pointer, layout.size(), layout.align()) });
+        self.lock.briefly(|| unsafe { self.arena.free(pointer.expose_provenance(), layout) });
     }
 
     #[inline(never)]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as alloc.
-        self.with(|heap| unsafe { heap.calloc(layout.size(), layout.align()) })
+        let (memory, is_zero) = self.allocate(layout);
+        if !is_zero && !memory.is_null() {
+            // SAFETY: fresh memory of this size.
+            unsafe { memory.write_bytes(0, layout.size()) };
+        }
+        memory
     }
 
     #[inline(never)]
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: the caller allocated it here with this layout.
-        self.with(|heap| unsafe { heap.realloc(pointer, layout.size(), layout.align(), size) })
+        if self.arena.fits(layout, size) {
+            return pointer;
+        }
+        let Ok(wanted) = Layout::from_size_align(size, layout.align()) else { return core::ptr::null_mut() };
+        let (memory, _) = self.allocate(wanted);
+        if !memory.is_null() {
+            // SAFETY: both are as long as the shorter one, and the new one is fresh.
+            unsafe { memory.copy_from_nonoverlapping(pointer, layout.size().min(size)) };
+            // SAFETY: the caller's promise; what was in it has been copied.
+            unsafe { self.dealloc(pointer, layout) };
+        }
+        memory
     }
 }

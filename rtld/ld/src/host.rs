@@ -28,6 +28,8 @@ pub struct Host {
     pub(crate) initial_vector: AtomicUsize,
     /// The list of thread-local modules for debuggers; null until it was made.
     pub(crate) slots: AtomicPtr<usize>,
+    /// The lock around the functions for exit(3); 0 if it was not found.
+    pub(crate) exit_lock: AtomicUsize,
 }
 
 /// What the user's tunables decide in the loader itself.
@@ -100,6 +102,7 @@ pub fn recognise(objects: &ObjectSet, stack: InitialStack, trust: Trust) -> Resu
                 settings: apply_tunables(&loader, stack, trust),
                 initial_vector: AtomicUsize::new(0),
                 slots: AtomicPtr::new(core::ptr::null_mut()),
+                exit_lock: AtomicUsize::new(rtld_clib::exit_lock::find(&libc).unwrap_or(0)),
             })),
             Err(unsupported) => Err(Stranger::Glibc(unsupported)),
         },

@@ -17,7 +17,6 @@ mod environment;
 mod executable_stack;
 mod exports;
 mod failure;
-mod fork;
 mod heap;
 mod help;
 mod host;

@@ -3,7 +3,7 @@
 
 use crate::exports;
 use crate::host::{Host, outside};
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU32, Ordering};
 use rtld_clib::{ObjectFacts, TlsFacts};
 use rtld_elf::{Dyn, Hash, PF_W, PF_X, Table, segments, tag};
 use rtld_link::error::{Error, Reason};
@@ -88,6 +88,14 @@ impl rtld_runtime::world::Host for Host {
             initial_dtv: self.initial_vector.load(Ordering::Relaxed),
         };
         self.glibc.publish_tls(&facts).ok()
+    }
+
+    fn free_left_locks(&self) {
+        let lock = core::ptr::with_exposed_provenance_mut::<AtomicU32>(self.exit_lock.load(Ordering::Relaxed));
+        // SAFETY: null, or a word of the C library's data, which stays mapped.
+        if let Some(lock) = unsafe { lock.as_ref() } {
+            lock.store(0, Ordering::Release);
+        }
     }
 
     fn waiting_destructors(&self, handle: *mut Handle) -> usize {

@@ -23,7 +23,7 @@ pub fn print(objects: &ObjectSet, missing: &[Missing]) {
             not_found(&mut out, absent);
         }
         if object.role != Role::Program {
-            let asked = objects.entry(index).and_then(|entry| entry.aliases.first()).map(Text::as_bytes);
+            let asked = objects.entry(index).and_then(|entry| entry.first_alias()).map(Text::as_bytes);
             line(&mut out, object, asked);
         }
     }

@@ -8,6 +8,8 @@ use crate::map::Mapping;
 use crate::text::Text;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicPtr, Ordering};
 use rtld_elf::version::VERSYM_INDEX;
 use rtld_elf::{Dynamic, Image};
 
@@ -149,16 +151,23 @@ fn version_table(dynamic: &Dynamic<'static>) -> Result<Vec<Version>, OutOfMemory
     Ok(table)
 }
 
-/// What the loader keeps about an object besides the object itself.
+/// What the loader keeps about an object besides the object itself. Once it is published only aliases are added.
 #[derive(Debug)]
 pub struct Entry {
     object: &'static Object,
-    /// Other names that it was asked for by.
-    pub aliases: Vec<Text>,
+    /// Other names that it was asked for by, the last one first. A list that grows by one store: the copy of a process that
+    /// is made meanwhile (a fork) finds it whole.
+    aliases: AtomicPtr<Alias>,
     /// The object whose DT_NEEDED or dlopen brought it in.
     pub requester: Option<ObjectIndex>,
     /// Its direct dependencies in the order of DT_NEEDED.
     pub needed: Vec<ObjectIndex>,
+}
+
+#[derive(Debug)]
+struct Alias {
+    name: Text,
+    next: *mut Alias,
 }
 
 impl Entry {
@@ -167,19 +176,47 @@ impl Entry {
         self.object
     }
 
+    fn aliases(&self) -> impl Iterator<Item = &Text> {
+        let mut next = self.aliases.load(Ordering::Acquire).cast_const();
+        core::iter::from_fn(move || {
+            // SAFETY: null, or a box that add_alias leaked and that lives as long as the entry.
+            let alias = unsafe { next.as_ref() }?;
+            next = alias.next;
+            Some(&alias.name)
+        })
+    }
+
+    /// The first name that it was asked for by, if that is not its path.
+    pub fn first_alias(&self) -> Option<&Text> {
+        self.aliases().last()
+    }
+
     /// Whether it goes by this name: its path, a name it was asked for by, or its soname.
     pub fn is_called(&self, name: &[u8]) -> bool {
         self.object.path.as_bytes() == name && !name.is_empty()
             || self.object.soname() == Some(name)
-            || self.aliases.iter().any(|alias| alias.as_bytes() == name)
+            || self.aliases().any(|alias| alias.as_bytes() == name)
     }
 
     /// Remembers one more name.
     pub fn add_alias(&mut self, name: &[u8]) -> Result<(), OutOfMemory> {
-        if self.object.path.as_bytes() == name || self.aliases.iter().any(|alias| alias.as_bytes() == name) {
+        if self.object.path.as_bytes() == name || self.aliases().any(|alias| alias.as_bytes() == name) {
             return Ok(());
         }
-        try_push(&mut self.aliases, Text::new(name)?)
+        let alias = try_box(Alias { name: Text::new(name)?, next: *self.aliases.get_mut() })?;
+        self.aliases.store(Box::into_raw(alias), Ordering::Release);
+        Ok(())
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        let mut next = core::mem::replace(self.aliases.get_mut(), core::ptr::null_mut());
+        while !next.is_null() {
+            // SAFETY: a box that add_alias leaked.
+            let alias = unsafe { Box::from_raw(next) };
+            next = alias.next;
+        }
     }
 }
 
@@ -234,13 +271,24 @@ impl ObjectTable {
 #[derive(Debug, Default)]
 pub struct ObjectSet {
     table: ObjectTable,
-    entries: Vec<Option<Entry>>,
+    /// Boxes, so that copies of the set share them.
+    entries: Vec<Option<NonNull<Entry>>>,
+    /// Entries of objects that were taken out.
+    removed: Vec<NonNull<Entry>>,
 }
 
 impl ObjectSet {
     /// No objects yet.
     pub const fn new() -> ObjectSet {
-        ObjectSet { table: ObjectTable::new(), entries: Vec::new() }
+        ObjectSet { table: ObjectTable::new(), entries: Vec::new(), removed: Vec::new() }
+    }
+
+    /// The set as it is now. The two share what is kept about objects: only one of them may be used, and what was taken out of
+    /// it freed ([`ObjectSet::free_removed`]) only when the other one is gone.
+    pub fn try_clone(&self) -> Result<ObjectSet, OutOfMemory> {
+        let mut entries = Vec::new();
+        try_extend(&mut entries, &self.entries)?;
+        Ok(ObjectSet { table: self.table.try_clone()?, entries, removed: Vec::new() })
     }
 
     /// Appends an object.
@@ -249,9 +297,10 @@ impl ObjectSet {
         self.entries.try_reserve(1).map_err(|_| OutOfMemory)?;
         self.table.objects.try_reserve(1).map_err(|_| OutOfMemory)?;
         let object: &'static Object = Box::leak(try_box(object)?);
+        let aliases = AtomicPtr::new(core::ptr::null_mut());
+        let entry = Box::leak(try_box(Entry { object, aliases, requester: None, needed: Vec::new() })?);
         try_push(&mut self.table.objects, Some(object))?;
-        let entry = Entry { object, aliases: Vec::new(), requester: None, needed: Vec::new() };
-        try_push(&mut self.entries, Some(entry))?;
+        try_push(&mut self.entries, Some(NonNull::from(entry)))?;
         Ok(index)
     }
 
@@ -259,14 +308,23 @@ impl ObjectSet {
     /// given out again.
     pub fn remove(&mut self, index: ObjectIndex) -> Option<&'static Object> {
         let object = self.table.objects.get_mut(index.position()).and_then(Option::take)?;
-        if let Some(entry) = self.entries.get_mut(index.position()) {
-            *entry = None;
+        if let Some(entry) = self.entries.get_mut(index.position()).and_then(Option::take) {
+            // Without memory for the note it stays.
+            let _ = try_push(&mut self.removed, entry);
         }
         while let Some(None) = self.table.objects.last() {
             self.table.objects.pop();
             self.entries.pop();
         }
         Some(object)
+    }
+
+    /// Frees what was kept about objects that were taken out.
+    pub fn free_removed(&mut self) {
+        while let Some(entry) = self.removed.pop() {
+            // SAFETY: a box that add() leaked; it is in no list any more.
+            drop(unsafe { Box::from_raw(entry.as_ptr()) });
+        }
     }
 
     /// The objects alone.
@@ -281,12 +339,16 @@ impl ObjectSet {
 
     /// What the loader keeps about an object.
     pub fn entry(&self, index: ObjectIndex) -> Option<&Entry> {
-        self.entries.get(index.position()).and_then(Option::as_ref)
+        let entry = self.entries.get(index.position()).copied().flatten()?;
+        // SAFETY: a box that add() leaked, and that lives as long as it is in the list.
+        Some(unsafe { entry.as_ref() })
     }
 
     /// What the loader keeps about an object, to change it.
     pub fn entry_mut(&mut self, index: ObjectIndex) -> Option<&mut Entry> {
-        self.entries.get_mut(index.position()).and_then(Option::as_mut)
+        let mut entry = self.entries.get(index.position()).copied().flatten()?;
+        // SAFETY: as above; of two sets that share it only one is used.
+        Some(unsafe { entry.as_mut() })
     }
 
     /// One more than the highest index, holes included.
@@ -306,8 +368,8 @@ impl ObjectSet {
 
     /// The object that goes by this name.
     pub fn called(&self, name: &[u8]) -> Option<ObjectIndex> {
-        let named = self.entries.iter().position(|entry| entry.as_ref().is_some_and(|entry| entry.is_called(name)));
-        named.map(|index| ObjectIndex(index as u32))
+        let mut indexes = (0..self.bound() as u32).map(ObjectIndex);
+        indexes.find(|&index| self.entry(index).is_some_and(|entry| entry.is_called(name)))
     }
 
     /// An object and all that it needs, breadth first, each once (gABI: the order of lookup).

@@ -35,6 +35,7 @@ pub enum Trust {
 }
 
 /// What a search needs to know about the system and the command line.
+#[derive(Clone, Copy)]
 pub struct Settings<'a> {
     /// LD_LIBRARY_PATH or --library-path.
     pub library_path: Option<&'a [u8]>,
@@ -128,6 +129,11 @@ impl<'a> Search<'a> {
             multiarch: OnceCell::new(),
             levels: OnceCell::new(),
         }
+    }
+
+    /// A search with the same settings that knows nothing yet.
+    pub fn afresh(&self) -> Search<'a> {
+        Search::new(self.settings)
     }
 
     /// Opens the file for `name` as `from` asks for it.

@@ -177,6 +177,16 @@ impl TlsPlan {
         Some(offset)
     }
 
+    /// The plan as it is now, in memory of its own.
+    pub fn try_clone(&self) -> Result<TlsPlan, OutOfMemory> {
+        let mut slots = Vec::new();
+        slots.try_reserve_exact(self.slots.len()).map_err(|_| OutOfMemory)?;
+        for slot in self.slots() {
+            try_push(&mut slots, Cell::new(slot))?;
+        }
+        Ok(TlsPlan { slots, used: self.used.clone(), ..*self })
+    }
+
     /// Adds the module of an object that is loaded later, as a dynamic one, in the first free slot.
     pub fn add(&mut self, index: ObjectIndex, object: &Object) -> Result<(), OutOfMemory> {
         let Some(segment) = object.mapping.layout.tls.filter(|segment| segment.memsz != 0) else { return Ok(()) };

@@ -5,6 +5,7 @@
 //! is looking at goes, but its memory stays until the callback is done with it. Finalisers run without the lock, one object at a time, and everything is looked at anew after each:
 //! they may open and close what they like.
 
+use crate::fork;
 use crate::initialise::{self, FAILED, FINALISED, FINALISING, READY, Refuse};
 use crate::pins;
 use crate::world::{Handle, World};
@@ -28,7 +29,7 @@ pub struct NotOpen {
 pub fn close(world: &World, handle: *mut Handle, refuse: Refuse) -> Result<(), NotOpen> {
     // Finalisers run outside sections, also where a callback closes something.
     callback::suspend(sigblock::current());
-    writer::prepare(world);
+    fork::prepare(world);
     writer::write(world, |state| {
         let position = state.handles.iter().position(|&known| !known.is_null() && known == handle);
         let root = ObjectIndex(position.ok_or(NotOpen { path: Text::empty() })? as u32);

@@ -1,52 +1,49 @@
-//! fork(2): around it the calling thread keeps the writer lock and the list of threads, so that the child finds nothing half
-//! done. In the child only that thread is left; what others were doing to objects is dropped.
+//! fork(2), and whatever else copies the process: the child has one thread, and finds the rest of the loader as it was at that
+//! moment, in the middle of what other threads were doing.
 //!
-//! A process that is copied without the C library's `fork` does not come here, but is noticed later: by a word that the
-//! kernel clears in the child.
+//! No fork waits for the loader. The child of the C library's fork comes here at once, any other one notices at its first entry
+//! that is more than reading (`sigblock::lineage`). It repairs: locks of threads that are not here are free, the list of threads holds the
+//! calling one, an unfinished change of a writer's is dropped, and so is what other threads were doing to objects. What the
+//! locks protect is either whole after every store (the heap, the list of threads) or has a spare (`writer`). A forked
+//! copy of memory holds, for each thread, what it had stored up to some moment, in its order.
 
-use crate::initialise;
 use crate::world::World;
 use crate::writer;
+use core::sync::atomic::Ordering;
 use rtld_sys::thread;
+use sigblock::{lineage, section};
 
-fn me() -> usize {
-    // SAFETY: threads of this process have thread pointers.
-    unsafe { thread::pointer() }
+/// Before anything is loaded or unloaded at run time, and before there is a second thread: from now on forks are noticed.
+pub(crate) fn prepare(world: &World) {
+    notice(world);
+    lineage::watch();
 }
 
-/// Before the fork. One of [`in_parent`] and [`in_child`] must follow in the same thread.
-pub fn before(world: &World) {
-    writer::keep(world);
-    world.threads.keep();
+/// Notices that this is the child of a fork. Called in the child of the C library's fork, before a lock other than a short
+/// one is taken or waited for, and before there is a second thread.
+#[inline]
+pub fn notice(world: &World) {
+    let current = lineage::current();
+    if world.lineage.load(Ordering::Relaxed) != current {
+        repair(world, current);
+    }
 }
 
-/// After the fork, in the parent.
-pub fn in_parent(world: &World) {
-    world.threads.let_go();
-    writer::let_go(world);
-}
-
-/// After the fork, in the child.
-pub fn in_child(world: &World) {
-    let me = me();
-    world.threads.let_go();
-    world.iterating.only(me);
-    world.threads.only(me);
-    writer::let_go(world);
-    writer::write(world, |state| {
-        state.unloading = state.unloading.filter(|&thread| thread == me);
-        state.handles.iter().for_each(|&handle| initialise::drop_work_of_others(handle));
-    });
-}
-
-/// Notices that this is the child of a fork that we were not told of. Whoever held a lock may not be here. Called before a
-/// lock is waited for, and before there is a second thread.
-pub(crate) fn notice(world: &World) {
-    if writer::is_unexpected_child(world) {
-        let me = me();
-        writer::reset(world);
-        world.threads.reset();
+#[cold]
+#[inline(never)]
+fn repair(world: &World, current: u32) {
+    section::inside(|| {
+        if world.lineage.swap(current, Ordering::Relaxed) == current {
+            // A handler came first.
+            return;
+        }
+        // SAFETY: threads of this process have thread pointers.
+        let me = unsafe { thread::pointer() };
         world.iterating.only(me);
         world.threads.only(me);
-    }
+        if let Some(host) = world.process.host {
+            host.free_left_locks();
+        }
+        writer::repair(world, me);
+    });
 }

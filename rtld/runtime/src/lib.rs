@@ -8,6 +8,7 @@
 extern crate alloc;
 
 pub mod addresses;
+pub mod arena;
 pub mod bind;
 mod bond_notes;
 pub mod call;

@@ -4,122 +4,73 @@
 //! for a bounded time by a thread that neither sleeps nor calls foreign code; so waiting for it inside a section is bounded
 //! too. Any other lock is waited for outside sections: a thread that sleeps must answer signals.
 //!
-//! Around a fork a thread *keeps* the locks outside a section: what the C library does then may itself have to wait for
-//! threads that a signal has stopped. Nothing is half done meanwhile, so the keeper's own handlers pass.
+//! A lock says which process it was taken in (`sigblock::lineage`). In the child of a fork one that was taken in the parent is
+//! free: its holder is not here. What it protects must be whole at any moment, or be put right (`fork`).
 
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use rtld_sys::lock::Futex;
-use rtld_sys::thread;
-use sigblock::{ThreadState, callback, section};
+use sigblock::{ThreadState, callback, lineage, section};
 
 /// A lock.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Lock {
     futex: Futex,
-    /// The thread, by its thread pointer, that keeps the lock around a fork; 0 for none.
-    keeper: AtomicUsize,
-    /// How many forks it is kept for: a handler may fork while its thread does.
-    kept: AtomicU32,
 }
 
 impl Lock {
     /// A free lock.
     pub const fn new() -> Lock {
-        Lock { futex: Futex::new(), keeper: AtomicUsize::new(0), kept: AtomicU32::new(0) }
-    }
-
-    fn is_kept_here(&self) -> bool {
-        let keeper = self.keeper.load(Ordering::Relaxed);
-        // SAFETY: where there is a keeper threads have thread pointers.
-        keeper != 0 && keeper == unsafe { thread::pointer() }
+        Lock { futex: Futex::new() }
     }
 
     /// Does something short under the lock, in a section.
     pub fn briefly<R>(&self, work: impl FnOnce() -> R) -> R {
         section::inside(|| {
-            let taken = self.take();
+            self.take();
             let result = work();
-            self.give(taken);
+            self.futex.release();
             result
         })
     }
 
-    /// Takes the lock in a section; gives whether it is to be given back.
+    /// Takes the lock in a section.
     #[inline(never)]
-    fn take(&self) -> bool {
-        let takes = !self.is_kept_here();
-        if takes {
-            self.futex.acquire();
-        }
-        takes
-    }
-
-    #[inline(never)]
-    fn give(&self, taken: bool) {
-        if taken {
-            self.futex.release();
+    fn take(&self) {
+        while !self.futex.try_acquire(lineage::known()) {
+            if !self.free_if_left() {
+                self.futex.wait();
+            }
         }
     }
 
-    /// Enters a section and takes the lock in it, waiting outside; gives whether the lock is to be given back.
+    /// Enters a section and takes the lock in it, waiting outside.
     #[inline(never)]
-    fn enter(&self, state: &ThreadState) -> bool {
+    fn enter(&self, state: &ThreadState) {
         loop {
             section::enter(state);
-            if self.is_kept_here() {
-                return false;
-            }
-            if self.futex.try_acquire() {
-                return true;
+            if self.futex.try_acquire(lineage::known()) {
+                return;
             }
             section::leave(state);
             // Whoever calls from a callback sleeps too.
             callback::suspend(state);
-            self.futex.wait();
+            if !self.free_if_left() {
+                self.futex.wait();
+            }
         }
     }
 
     /// Does something under the lock, in a section; waits for the lock outside.
     pub fn with<R>(&self, work: impl FnOnce() -> R) -> R {
         let state = sigblock::current();
-        let taken = self.enter(state);
+        self.enter(state);
         let result = work();
-        self.give(taken);
+        self.futex.release();
         section::leave(state);
         result
     }
 
-    /// Keeps the lock for the calling thread until [`Lock::let_go`].
-    pub fn keep(&self) {
-        let state = sigblock::current();
-        if self.enter(state) {
-            // SAFETY: threads of this process have thread pointers.
-            self.keeper.store(unsafe { thread::pointer() }, Ordering::Relaxed);
-        }
-        self.kept.fetch_add(1, Ordering::Relaxed);
-        section::leave(state);
-    }
-
-    /// Ends a keep, also in the child of the fork.
-    pub fn let_go(&self) {
-        section::inside(|| {
-            if self.kept.fetch_sub(1, Ordering::Relaxed) == 1 {
-                self.keeper.store(0, Ordering::Relaxed);
-                self.futex.release();
-            }
-        });
-    }
-
-    /// Frees the lock in the child of a fork that nobody kept it around: its holder may not be there.
-    pub fn reset(&self) {
-        self.keeper.store(0, Ordering::Relaxed);
-        self.kept.store(0, Ordering::Relaxed);
-        self.futex.reset();
-    }
-}
-
-impl Default for Lock {
-    fn default() -> Lock {
-        Lock::new()
+    /// Frees the lock if it was taken in a process that this one is a copy of; whether it was.
+    pub fn free_if_left(&self) -> bool {
+        self.futex.free_if_left(lineage::current())
     }
 }

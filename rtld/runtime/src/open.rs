@@ -5,6 +5,7 @@
 
 use crate::bond_notes::BondNotes;
 use crate::close;
+use crate::fork;
 use crate::initialise::{self, FAILED, FINALISED, FINALISING, NEW, NotBroughtUp, Refuse};
 use crate::pins;
 use crate::resolve;
@@ -126,7 +127,7 @@ pub fn open(world: &World, name: &[u8], mode: u32, caller: usize, refuse: Refuse
         return Err(Failure::InvalidMode(Text::new(name)?));
     }
     callback::suspend(sigblock::current());
-    writer::prepare(world);
+    fork::prepare(world);
     let prepared = loop {
         let outcome = writer::write(world, |state| {
             state.reclaim(world);

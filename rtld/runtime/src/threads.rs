@@ -3,13 +3,12 @@
 //! A reader is inside a section while it uses the current snapshot. A writer that has replaced something may free it once it
 //! has seen no thread inside one.
 
+use crate::fork;
 use crate::lock::Lock;
 use crate::world::{Handle, Snapshot, World};
-use crate::writer;
-use alloc::vec::Vec;
-use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use rtld_link::fallible::{OutOfMemory, try_push};
+use alloc::boxed::Box;
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use rtld_link::fallible::{OutOfMemory, try_box};
 use rtld_sys::thread;
 use sigblock::{callback, section, word};
 
@@ -20,66 +19,119 @@ const ERROR: usize = 0;
 /// Which one holds the object whose initialisation the thread waits for; 0 for none.
 const WAITS: usize = 1;
 
-/// All control blocks that have static TLS of ours.
+/// How many threads a block of the list has room for.
+const ROOM: usize = 31;
+
+/// Part of the list of threads: 0 where there is none.
+struct Block {
+    controls: [AtomicUsize; ROOM],
+    next: AtomicPtr<Block>,
+}
+
+impl Block {
+    const fn new() -> Block {
+        Block { controls: [const { AtomicUsize::new(0) }; ROOM], next: AtomicPtr::new(core::ptr::null_mut()) }
+    }
+}
+
+/// All control blocks that have static TLS of ours. The list is whole after every store: the child of a fork that happens in
+/// the middle of a change can use it.
 pub struct Threads {
     lock: Lock,
-    controls: UnsafeCell<Vec<usize>>,
+    first: Block,
+    /// There is, or was, a second thread.
+    several: AtomicBool,
     barrier: AtomicBool,
 }
 
-// SAFETY: the list is only touched by the holder of the lock.
-unsafe impl Sync for Threads {}
-
 impl Threads {
     pub(crate) const fn new() -> Threads {
-        Threads { lock: Lock::new(), controls: UnsafeCell::new(Vec::new()), barrier: AtomicBool::new(false) }
+        Threads {
+            lock: Lock::new(),
+            first: Block::new(),
+            several: AtomicBool::new(false),
+            barrier: AtomicBool::new(false),
+        }
     }
 
-    fn with<R>(&self, work: impl FnOnce(&mut Vec<usize>) -> R) -> R {
-        // SAFETY: we hold the lock, and nothing that runs under it comes back here.
-        self.lock.briefly(|| work(unsafe { &mut *self.controls.get() }))
+    /// The places of the list.
+    fn places(&self) -> impl Iterator<Item = &AtomicUsize> {
+        let mut block = Some(&self.first);
+        let blocks = core::iter::from_fn(move || {
+            let this = block?;
+            // SAFETY: null, or a block that add() leaked.
+            block = unsafe { this.next.load(Ordering::Acquire).as_ref() };
+            Some(this)
+        });
+        blocks.flat_map(|block| &block.controls)
+    }
+
+    /// The control blocks. Under the lock.
+    fn controls(&self) -> impl Iterator<Item = usize> {
+        self.places().map(|place| place.load(Ordering::Relaxed)).filter(|&control| control != 0)
     }
 
     /// Adds a thread's control block.
     pub fn add(&self, control: usize) -> Result<(), OutOfMemory> {
-        self.with(|controls| if controls.contains(&control) { Ok(()) } else { try_push(controls, control) })
+        if self.lock.briefly(|| self.put(control)) {
+            return Ok(());
+        }
+        // The list is full. Somebody else may be making it longer too: then it gets longer than it must be.
+        let block: *mut Block = Box::leak(try_box(Block::new())?);
+        self.lock.briefly(|| {
+            let mut last = &self.first;
+            // SAFETY: null, or a block that this function leaked.
+            while let Some(next) = unsafe { last.next.load(Ordering::Acquire).as_ref() } {
+                last = next;
+            }
+            last.next.store(block, Ordering::Release);
+            let _ = self.put(control);
+        });
+        Ok(())
+    }
+
+    /// Adds a control block if it is not there; false if the list is full.
+    fn put(&self, control: usize) -> bool {
+        let mut free = None;
+        for place in self.places() {
+            match place.load(Ordering::Relaxed) {
+                known if known == control => return true,
+                0 if free.is_none() => free = Some(place),
+                _ => {}
+            }
+        }
+        free.inspect(|place| place.store(control, Ordering::Release)).is_some()
     }
 
     /// Takes a control block out.
     pub fn remove(&self, control: usize) {
-        self.with(|controls| controls.retain(|&known| known != control));
+        let is_its = |place: &&AtomicUsize| place.load(Ordering::Relaxed) == control;
+        self.lock.briefly(|| self.places().filter(is_its).for_each(|place| place.store(0, Ordering::Release)));
     }
 
     /// Does something short for each thread's control block.
-    pub fn for_each(&self, mut work: impl FnMut(usize)) {
-        self.with(|controls| controls.iter().for_each(|&control| work(control)));
+    pub fn for_each(&self, work: impl FnMut(usize)) {
+        self.lock.briefly(|| self.controls().for_each(work));
     }
 
-    /// Keeps the list as it is until [`Threads::let_go`].
-    pub(crate) fn keep(&self) {
-        self.lock.keep();
-    }
-
-    /// Ends a keep.
-    pub(crate) fn let_go(&self) {
-        self.lock.let_go();
-    }
-
-    /// In the child of a fork that was not expected only the calling thread is left; the lock may have been held by one that
-    /// is not.
-    pub(crate) fn reset(&self) {
-        self.lock.reset();
+    /// Whether there is, or was, a second thread.
+    pub(crate) fn are_several(&self) -> bool {
+        self.several.load(Ordering::Relaxed)
     }
 
     /// In the child of a fork only the calling thread is left. The stacks of the others may be used again: nothing stays of
     /// what waits for them, nor of their last errors, which one of them may have been replacing.
     pub(crate) fn only(&self, control: usize) {
-        self.with(|controls| {
-            for &other in controls.iter().filter(|&&known| known != control) {
-                // SAFETY: control blocks stay mapped while they are in the list; in the child there is no such thread.
-                unsafe { sigblock::forget(other) };
+        self.lock.free_if_left();
+        self.lock.briefly(|| {
+            for place in self.places() {
+                let other = place.load(Ordering::Relaxed);
+                if other != 0 && other != control {
+                    place.store(0, Ordering::Release);
+                    // SAFETY: control blocks stay mapped while they are in the list; in the child there is no such thread.
+                    unsafe { sigblock::forget(other) };
+                }
             }
-            controls.retain(|&known| known == control);
         });
     }
 }
@@ -121,8 +173,8 @@ pub(crate) fn waits_for(handle: *mut Handle) {
 
 /// What the thread with this control block waits for; null for nothing, or if there is no such thread any more.
 pub(crate) fn waited_for(world: &World, control: usize) -> *mut Handle {
-    world.threads.with(|controls| {
-        if !controls.contains(&control) {
+    world.threads.lock.briefly(|| {
+        if !world.threads.controls().any(|known| known == control) {
             return core::ptr::null_mut();
         }
         core::ptr::with_exposed_provenance_mut(own(control, WAITS).load(Ordering::Acquire))
@@ -145,7 +197,8 @@ pub fn read<R>(world: &World, work: impl FnOnce(&Snapshot) -> R) -> R {
 /// the calling one.
 pub fn before_another(world: &World) {
     callback::suspend(sigblock::current());
-    writer::prepare(world);
+    fork::prepare(world);
+    world.threads.several.store(true, Ordering::Relaxed);
     world.iterating.share();
 }
 
@@ -157,7 +210,7 @@ pub(crate) fn nobody_reads(world: &World) -> bool {
         return false;
     }
     let threads = &world.threads;
-    let alone = threads.with(|controls| controls.len() < 2);
+    let alone = threads.lock.briefly(|| threads.controls().nth(1).is_none());
     if alone {
         return true;
     }
@@ -170,9 +223,9 @@ pub(crate) fn nobody_reads(world: &World) -> bool {
     }
     // SAFETY: threads of this process have thread pointers.
     let me = unsafe { thread::pointer() };
-    threads.with(|controls| {
-        let others = controls.iter().filter(|&&control| control != me);
+    threads.lock.briefly(|| {
+        let mut others = threads.controls().filter(|&control| control != me);
         // SAFETY: control blocks stay mapped while they are in the list.
-        others.into_iter().all(|&control| !word::is_raised(unsafe { &sigblock::of(control).word }))
+        others.all(|control| !word::is_raised(unsafe { &sigblock::of(control).word }))
     })
 }

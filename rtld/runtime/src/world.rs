@@ -118,6 +118,8 @@ pub trait Host: Sync {
     fn changed(&self, first: *mut Handle, count: u32);
     /// The thread-local modules have changed.
     fn modules_changed(&self, table: &TlsTable, handles: &[*mut Handle]) -> Option<()>;
+    /// In the child of a fork: frees the locks of the C library that it leaves held, by threads that are not here.
+    fn free_left_locks(&self);
     /// How many thread-local destructors of an object still wait.
     fn waiting_destructors(&self, handle: *mut Handle) -> usize;
 }
@@ -219,6 +221,8 @@ pub struct World {
     /// How many threads wait for an object to be initialised.
     pub(crate) waiting: AtomicUsize,
     pub(crate) writer: WriterLock,
+    /// The process that the records were last put right in: see `fork`.
+    pub(crate) lineage: AtomicU32,
     /// Counts ended rounds of unloading; who needs an object that is being unloaded waits for it to change.
     pub(crate) rounds: AtomicU32,
 }
@@ -239,6 +243,7 @@ impl World {
             iterating: IterateLock::new(),
             waiting: AtomicUsize::new(0),
             writer: WriterLock::new(state),
+            lineage: AtomicU32::new(sigblock::lineage::FIRST),
             rounds: AtomicU32::new(0),
         }
     }

@@ -2,9 +2,13 @@
 //!
 //! The lock is held inside a section and waited for outside. Nobody holds it while foreign code runs, and its holder waits for
 //! short locks only.
+//!
+//! Where there are several threads, a *spare* of the state stands beside it whenever it may be half changed: what the child
+//! of a fork goes on with that happened meanwhile.
 
 use crate::addresses::AddressMap;
 use crate::fork;
+use crate::initialise;
 use crate::iterate::{ProgramHeaderInfo, Visit};
 use crate::lock::Lock;
 use crate::pins;
@@ -13,7 +17,7 @@ use crate::world::{Handle, Snapshot, World};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicPtr, Ordering};
 use rtld_link::fallible::{OutOfMemory, try_box, try_extend, try_push};
 use rtld_link::lookup::{Closure, Scope, Scopes};
 use rtld_link::object::{Object, ObjectIndex, ObjectSet};
@@ -108,6 +112,28 @@ impl State {
             retired: Vec::new(),
             unpublished: false,
         })
+    }
+
+    /// The state as it is now, to go on with where a change of this one is never finished. What was retired is not in it.
+    fn spare(&self) -> Result<Box<State>, OutOfMemory> {
+        let mut spare = State {
+            objects: self.objects.try_clone()?,
+            handles: Vec::new(),
+            tls: self.tls.try_clone()?,
+            search: self.search.afresh(),
+            global: Vec::new(),
+            opened: Vec::new(),
+            bonds: Vec::new(),
+            initialised: Vec::new(),
+            retired: Vec::new(),
+            ..*self
+        };
+        try_extend(&mut spare.handles, &self.handles)?;
+        try_extend(&mut spare.global, &self.global)?;
+        try_extend(&mut spare.opened, &self.opened)?;
+        try_extend(&mut spare.bonds, &self.bonds)?;
+        try_extend(&mut spare.initialised, &self.initialised)?;
+        try_box(spare)
     }
 
     /// What readers are to see.
@@ -215,6 +241,8 @@ impl State {
         self.unpublished = true;
         let snapshot = self.snapshot()?;
         self.retired.try_reserve(1).map_err(|_| OutOfMemory)?;
+        // Before anything that is no longer in the state is freed; and nobody sees what a child could not go on with.
+        world.writer.renew_spare(world, self)?;
         self.unpublished = false;
         let old = world.publish(snapshot);
         try_push(&mut self.retired, Retired::Snapshot(old))
@@ -263,68 +291,77 @@ fn release(object: &'static Object, handle: *mut Handle) {
 /// The writer lock and what it protects.
 pub(crate) struct WriterLock {
     lock: Lock,
-    /// A word that the kernel clears in the child of a fork; null until there is
-    /// a second thread or something is loaded at run time.
-    sentinel: AtomicPtr<AtomicU32>,
     state: UnsafeCell<State>,
+    /// While the state may be half changed: what it was before, or what is published now. Null at other times, and where there
+    /// was no memory for it.
+    spare: AtomicPtr<State>,
 }
 
 impl WriterLock {
     pub(crate) fn new(state: State) -> WriterLock {
-        WriterLock { lock: Lock::new(), sentinel: AtomicPtr::new(core::ptr::null_mut()), state: UnsafeCell::new(state) }
+        WriterLock { lock: Lock::new(), state: UnsafeCell::new(state), spare: AtomicPtr::new(core::ptr::null_mut()) }
     }
 
-    fn sentinel(&self) -> Option<&AtomicU32> {
-        // SAFETY: null, or a page that is never unmapped.
-        unsafe { self.sentinel.load(Ordering::Acquire).as_ref() }
-    }
-
-    /// From now on the child of a fork is noticed.
-    fn watch_forks(&self) {
-        if self.sentinel().is_some() {
-            return;
+    /// Makes the state as it is now the spare, if a fork may come in the middle: if there is another thread.
+    fn renew_spare(&self, world: &World, state: &State) -> Result<(), OutOfMemory> {
+        if world.threads.are_several() {
+            let old = self.spare.swap(Box::into_raw(state.spare()?), Ordering::AcqRel);
+            free_spare(old);
         }
-        // Without it a child whose parent was in the middle of a change waits for ever, as under other loaders.
-        let Ok(page) = memory::map_wiped_on_fork() else { return };
-        let word = core::ptr::with_exposed_provenance_mut::<AtomicU32>(page);
-        // SAFETY: a fresh page.
-        unsafe { (*word).store(1, Ordering::Release) };
-        self.sentinel.store(word, Ordering::Release);
+        Ok(())
     }
 }
 
-/// Keeps the state as it is until [`let_go`].
-pub(crate) fn keep(world: &World) {
-    world.writer.lock.keep();
-}
-
-/// Ends a keep, also in the child of a fork, which is known here.
-pub(crate) fn let_go(world: &World) {
-    if let Some(word) = world.writer.sentinel() {
-        word.store(1, Ordering::Release);
+fn free_spare(spare: *mut State) {
+    if !spare.is_null() {
+        // SAFETY: made by a box, and no longer the spare.
+        drop(unsafe { Box::from_raw(spare) });
     }
-    world.writer.lock.let_go();
-}
-
-/// Before anything is loaded or unloaded at run time, and before there is a second thread.
-pub(crate) fn prepare(world: &World) {
-    fork::notice(world);
-    world.writer.watch_forks();
-}
-
-/// Whether the process is the child of a fork that nobody has told us of: true once.
-pub(crate) fn is_unexpected_child(world: &World) -> bool {
-    world.writer.sentinel().is_some_and(|word| word.swap(1, Ordering::AcqRel) == 0)
-}
-
-/// Frees the lock in such a child.
-pub(crate) fn reset(world: &World) {
-    world.writer.lock.reset();
 }
 
 /// Works on the state under the writer lock, inside a section. Nothing in `work` may call foreign code, or sleep.
 pub fn write<R>(world: &World, work: impl FnOnce(&mut State) -> R) -> R {
     fork::notice(world);
-    // SAFETY: we hold the lock, and nothing that runs under it comes back here.
-    world.writer.lock.with(|| work(unsafe { &mut *world.writer.state.get() }))
+    let writer = &world.writer;
+    writer.lock.with(|| {
+        // SAFETY: we hold the lock, and nothing that runs under it comes back here.
+        let state = unsafe { &mut *writer.state.get() };
+        // Without memory the child of a fork in the middle of this may find the state half changed.
+        let _ = writer.renew_spare(world, state);
+        let result = work(state);
+        free_spare(writer.spare.swap(core::ptr::null_mut(), Ordering::AcqRel));
+        state.objects.free_removed();
+        result
+    })
+}
+
+/// In the child of a fork: if another thread was changing the state, it becomes what the change began with, or what it had
+/// published. Then what other threads were doing to objects is dropped.
+pub(crate) fn repair(world: &World, me: usize) {
+    let writer = &world.writer;
+    let was_held = writer.lock.free_if_left();
+    writer.lock.with(|| {
+        // SAFETY: we hold the lock, and nothing that runs under it comes back here.
+        let state = unsafe { &mut *writer.state.get() };
+        let spare = writer.spare.swap(core::ptr::null_mut(), Ordering::AcqRel);
+        if was_held && !spare.is_null() {
+            // SAFETY: made by a box; there is no other user in this process.
+            let spare = unsafe { Box::from_raw(spare) };
+            // What is half changed is left as it is: nothing of it may be freed.
+            core::mem::forget(core::mem::replace(state, *spare));
+        }
+        state.unloading = state.unloading.filter(|&thread| thread == me);
+        state.tls.settle();
+        for &handle in &state.handles {
+            initialise::drop_work_of_others(handle);
+            if state.unloading.is_none() {
+                pins::reopen(handle);
+            }
+        }
+        if was_held {
+            // Readers see what was published last, debuggers something in between.
+            let _ = state.publish(world);
+            state.tell_host(world, true);
+        }
+    });
 }

@@ -100,17 +100,19 @@ pub unsafe fn protect(address: usize, length: usize, protection: u32) -> Result<
     unsafe { call(kernel::__NR_mprotect, [address, length, protection as usize, 0, 0, 0]) }.map(drop)
 }
 
+/// The size of what [`map_wiped_on_fork`] maps.
+pub const WIPED_SIZE: usize = 4096;
+
 /// Maps a page that is all zero again in the child of a fork.
 pub fn map_wiped_on_fork() -> Result<usize, Errno> {
-    const PAGE: usize = 4096;
-    let page = map_anonymous(PAGE, READ | WRITE)?;
+    let page = map_anonymous(WIPED_SIZE, READ | WRITE)?;
     let advice = kernel::MADV_WIPEONFORK as usize;
     // SAFETY: the page is fresh and ours.
-    match unsafe { call(kernel::__NR_madvise, [page, PAGE, advice, 0, 0, 0]) } {
+    match unsafe { call(kernel::__NR_madvise, [page, WIPED_SIZE, advice, 0, 0, 0]) } {
         Ok(_) => Ok(page),
         Err(error) => {
             // SAFETY: nobody knows of the page.
-            let _ = unsafe { unmap(page, PAGE) };
+            let _ = unsafe { unmap(page, WIPED_SIZE) };
             Err(error)
         }
     }

@@ -33,6 +33,7 @@ mod suite_plugin;
 mod suite_programs;
 mod suite_relocations;
 mod suite_runner;
+mod suite_runtime_fork;
 mod suite_runtime_unload;
 mod suite_sanitizers;
 mod suite_search;
@@ -166,6 +167,11 @@ pub const SUITES: &[Suite] = &[
         run: suite_runtime_unload::run,
     },
     Suite {
+        name: "runtime-fork",
+        summary: "children of every fork, made while other threads are inside the loader, use it",
+        run: suite_runtime_fork::run,
+    },
+    Suite {
         name: "signals",
         summary: "a storm of signals on eight threads in sections: none lost, inside or out of order",
         run: suite_signals::run,
@@ -189,7 +195,8 @@ pub const SUITES: &[Suite] = &[
 ];
 
 /// The suites whose cases are listed one by one, by the clause that each shows.
-pub const CASES: &[(&str, &[Case])] = &[("runtime-unload", suite_runtime_unload::CASES)];
+pub const CASES: &[(&str, &[Case])] =
+    &[("runtime-unload", suite_runtime_unload::CASES), ("runtime-fork", suite_runtime_fork::CASES)];
 
 /// Suites of many minutes, for `cargo xtask soak`.
 pub const SOAKS: &[Suite] = &[
