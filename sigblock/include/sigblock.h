@@ -21,7 +21,7 @@ extern "C" {
 
 struct sigblock_counts {
 	uint64_t sections; /* outermost sections, if LD_DEBUG=sigblock counts them */
-	uint64_t held;     /* signals that waited for a section's end (user mode) */
+	uint64_t held;     /* signals that waited for a section's end; kernel: sections in which some came */
 };
 
 void sigblock_enter(void);
@@ -35,7 +35,8 @@ int sigblock_release(void);
 uint32_t *sigblock_word(void);
 /* "kernel", "user", "sigprocmask" or "off". */
 const char *sigblock_backend(void);
-/* Which signals the sections of this process hold; null asks only. What can never be held is left out. Returns 0. */
+/* Which signals the sections of this process hold; null asks only. What can never be held is left out. Returns
+ * 0; -1 and errno EPERM where the kernel holds them and a seccomp filter stands before it. */
 int sigblock_mask(const sigset_t *hold, sigset_t *old);
 void sigblock_counts(struct sigblock_counts *counts);
 

@@ -8,7 +8,7 @@ use crate::state::REGISTERED;
 use crate::{hold, outside, section, state, thread_end};
 use core::ffi::{c_char, c_int};
 use core::sync::atomic::Ordering;
-use linux_raw_sys::errno::ENOMEM;
+use linux_raw_sys::errno::{ENOMEM, EPERM};
 use rtld_sys::signal::Mask;
 
 /// Enters a section; sections nest.
@@ -78,7 +78,7 @@ pub extern "C" fn sigblock_backend() -> *const c_char {
 }
 
 /// Changes which signals the sections of this process hold (null: asks only), and gives those before. What can never be
-/// held is left out. Always 0.
+/// held is left out. 0, or -1 and errno EPERM where a seccomp filter stands between us and the kernel that holds them.
 ///
 /// # Safety
 /// Each pointer must be null or point to a sigset_t.
@@ -86,6 +86,8 @@ pub extern "C" fn sigblock_backend() -> *const c_char {
 pub unsafe extern "C" fn sigblock_mask(fresh: *const Mask, old: *mut Mask) -> c_int {
     let before = if fresh.is_null() {
         hold::current()
+    } else if !backend::can_change_hold() {
+        return outside::set_error(EPERM as c_int);
     } else {
         // SAFETY: the caller's promise; the kernel's part of a sigset_t comes first.
         let before = hold::set(unsafe { fresh.read_unaligned() });

@@ -2,10 +2,11 @@
 
 use crate::section::{self, COUNT, MASKS, TELL};
 use crate::state::{self, REGISTERED, ThreadState};
-use crate::{direct, hold, outside};
+use crate::{direct, hold, outside, word};
 use core::fmt;
 use core::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use rtld_sys::signal;
+use linux_raw_sys::errno::EBUSY;
+use rtld_sys::signal::{self, How};
 
 /// What honours the word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -113,7 +114,7 @@ pub fn start<'a>(wish: Wish<'a>) -> Option<Complaint<'a>> {
     };
     CURRENT.store(backend as u8, Ordering::Relaxed);
     REASON.store(reason as u8, Ordering::Relaxed);
-    if backend == Backend::User && signal::is_filtered() {
+    if matches!(backend, Backend::User | Backend::Kernel) && signal::is_filtered() {
         direct::note_filter();
     }
     if backend == Backend::Kernel {
@@ -195,8 +196,11 @@ fn has_kernel() -> bool {
     register(state::current())
 }
 
-/// Registers the calling thread's word with the kernel.
+/// Registers the calling thread's word with the kernel. Under a filter, which may kill for it, that is not even tried.
 pub(crate) fn register(state: &ThreadState) -> bool {
+    if direct::is_filtered() {
+        return false;
+    }
     let word = (&raw const state.word).addr();
     // SAFETY: the word is in the thread's static TLS, which outlives it.
     let done = unsafe { signal::fast_block(SET_POINTER, word) }.is_ok();
@@ -206,8 +210,11 @@ pub(crate) fn register(state: &ThreadState) -> bool {
     done
 }
 
-/// Has the kernel forget the calling thread's word.
+/// Has the kernel forget the calling thread's word. Under a filter it does so when the thread ends.
 pub(crate) fn unregister(state: &ThreadState) -> Result<(), rtld_sys::Errno> {
+    if direct::is_filtered() {
+        return if word::is_raised(&state.word) { Err(rtld_sys::Errno(EBUSY as u16)) } else { Ok(()) };
+    }
     // SAFETY: no memory but the registered word is touched.
     unsafe { signal::fast_block(UNSET_POINTER, 0) }?;
     state.state.fetch_and(!REGISTERED, Ordering::Relaxed);
@@ -216,9 +223,20 @@ pub(crate) fn unregister(state: &ThreadState) -> Result<(), rtld_sys::Errno> {
 
 /// Tells the kernel that the section in which a signal came has ended. What it answers does not matter: it may have done
 /// so already.
-pub(crate) fn unblock() {
+pub(crate) fn unblock(state: &ThreadState) {
+    if direct::is_filtered() {
+        // The filter may kill for prctl(2). The kernel also looks at the word when a mask is set, be it to what it was.
+        state.word.store(0, Ordering::Relaxed);
+        let _ = signal::change_mask(How::Block, 0);
+        return;
+    }
     // SAFETY: no memory of ours but the registered word is touched.
     let _ = unsafe { signal::fast_block(UNBLOCK, 0) };
+}
+
+/// Whether it can be changed what sections hold: not where only the kernel can, and a filter may kill for asking it.
+pub(crate) fn can_change_hold() -> bool {
+    current() != Backend::Kernel || !direct::is_filtered()
 }
 
 /// Tells the kernel which signals sections hold.

@@ -23,7 +23,7 @@ pub(crate) fn count_held() {
     HELD.fetch_add(1, Ordering::Relaxed);
 }
 
-/// How many signals were put away.
+/// How many signals were put away; where the kernel holds them, how many sections ended that a signal had come in.
 pub(crate) fn held() -> u64 {
     HELD.load(Ordering::Relaxed)
 }
@@ -51,7 +51,10 @@ fn marker(number: i32) -> Information {
 #[inline(never)]
 pub(crate) fn at_end(state: &ThreadState) {
     match backend::current() {
-        Backend::Kernel => backend::unblock(),
+        Backend::Kernel => {
+            count_held();
+            backend::unblock(state);
+        }
         Backend::User => give_out(state, mask_at_end(state)),
         Backend::Sigprocmask => {
             let saved = state.saved.load(Ordering::Relaxed);

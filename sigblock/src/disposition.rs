@@ -76,7 +76,7 @@ fn exchange(number: c_int, fresh: Option<&Action>) -> Result<Action, Errno> {
     LOCK.with(state, || change(number, fresh))
 }
 
-/// A seccomp filter comes, which may forbid rt_sigaction(2): from now on the kernel itself resets handlers with SA_RESETHAND.
+/// A seccomp filter comes, which may forbid prctl(2) and rt_sigaction(2): from now on the kernel itself resets handlers with SA_RESETHAND.
 pub(crate) fn before_filter(state: &ThreadState) {
     // The filter of a vfork child is not its parent's.
     if state.state.load(Ordering::Relaxed) & IN_VFORK != 0 || direct::is_filtered() {

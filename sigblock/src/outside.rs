@@ -141,7 +141,7 @@ pub(crate) fn stub(name: &[u8]) -> Option<usize> {
     Some((sigblock_stubs as *const () as usize).wrapping_add(position * STRIDE))
 }
 
-/// Whether a stub only matters in user mode.
+/// Whether a stub only matters where a filter changes how sections end.
 pub(crate) fn is_for_filters(name: &[u8]) -> bool {
     STUBS.iter().any(|&(known, kind)| known == name && matches!(kind, Kind::Prctl | Kind::SystemCall))
 }

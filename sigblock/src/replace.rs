@@ -93,13 +93,14 @@ pub fn replacement(name: &[u8]) -> Option<usize> {
     let backend = backend::current();
     let user = backend == Backend::User;
     let marks = user || backend == Backend::Sigprocmask;
+    let minds_filters = user || backend == Backend::Kernel;
     action(name)
         .filter(|_| user)
         .or_else(|| mask_change(name).filter(|_| marks))
         .or_else(|| (name == b"sigset" && marks).then_some(disposition::sigset as *const () as usize))
         .or_else(|| (name == b"sigpending" && user).then_some(mask::sigpending as *const () as usize))
         .or_else(|| matches!(name, b"vfork" | b"__vfork").then(vfork::address))
-        .or_else(|| outside::stub(name).filter(|_| user || !outside::is_for_filters(name)))
+        .or_else(|| outside::stub(name).filter(|_| minds_filters || !outside::is_for_filters(name)))
 }
 
 fn action(name: &[u8]) -> Option<usize> {

@@ -25,6 +25,11 @@ pub(crate) fn set_extra(extra: u8) {
     EXTRA.store(extra, Ordering::Relaxed);
 }
 
+/// From here on the outermost sections of threads that the kernel does not know change the mask.
+fn add_masks() {
+    EXTRA.fetch_or(MASKS, Ordering::Relaxed);
+}
+
 pub(crate) fn counted() -> u64 {
     SECTIONS.load(Ordering::Relaxed)
 }
@@ -53,11 +58,18 @@ pub fn leave(state: &ThreadState) {
     }
 }
 
-/// Leaves a section of the fallback. The mask to go back to is read, and the mark taken away, while the section is still
+/// Leaves a section where those of some threads change the mask. The mask to go back to is read, and the mark taken away, while the section is still
 /// open: a handler that is not held, and has a section of its own, finds nothing to finish or to overwrite.
 #[cold]
 #[inline(never)]
 fn leave_with_mask(state: &ThreadState) {
+    if state.state.load(Ordering::Relaxed) & REGISTERED != 0 {
+        // SAFETY: the caller's own word, which `enter` raised.
+        if unsafe { word::leave(&state.word) } == PENDING {
+            deliver::at_end(state);
+        }
+        return;
+    }
     let saved = state.saved.load(Ordering::Relaxed);
     let ends = state.word.load(Ordering::Relaxed) == word::STEP | PENDING;
     if ends {
@@ -91,14 +103,19 @@ fn enter_slowly(state: &ThreadState) {
         if EXTRA.load(Ordering::Relaxed) & COUNT != 0 {
             SECTIONS.fetch_add(1, Ordering::Relaxed);
         }
-        match backend::current() {
-            Backend::Kernel if state.state.load(Ordering::Relaxed) & REGISTERED == 0 => {
-                backend::register(state);
+        let by_mask = match backend::current() {
+            Backend::Kernel => {
+                let known = state.state.load(Ordering::Relaxed) & REGISTERED != 0 || backend::register(state);
+                if !known {
+                    add_masks();
+                }
+                !known
             }
-            Backend::Sigprocmask if state.word.load(Ordering::Relaxed) & PENDING == 0 => {
-                before = signal::change_mask(How::Block, hold::current()).ok();
-            }
-            _ => {}
+            Backend::Sigprocmask => true,
+            Backend::User | Backend::Off => false,
+        };
+        if by_mask && state.word.load(Ordering::Relaxed) & PENDING == 0 {
+            before = signal::change_mask(How::Block, hold::current()).ok();
         }
     }
     // SAFETY: the caller's own word.

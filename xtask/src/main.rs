@@ -90,6 +90,14 @@ enum Task {
 enum Kernel {
     /// Build the patched kernel unless it is there, boot it, run suites on it
     Test(kernel::Settings),
+    /// In the guest of suite loader: run suites there
+    #[command(hide = true)]
+    Guest {
+        /// The directory with the loader and the programs
+        directory: PathBuf,
+        /// Suites by name; all unless given
+        suites: Vec<String>,
+    },
     /// Print the whole patch
     Patch {
         /// For whose kernel
@@ -188,6 +196,7 @@ fn main() -> ExitCode {
         Task::Mutants { set, list: true, .. } => mutants::list(&set).map(|()| true),
         Task::Mutants { set, names, list: false } => mutants::run(&set, &names),
         Task::Kernel { kernel: Kernel::Test(settings) } => kernel::test(&settings),
+        Task::Kernel { kernel: Kernel::Guest { directory, suites } } => kernel::guest(&directory, &suites),
         Task::Kernel { kernel: Kernel::Patch { debian } } => kernel::patch(debian).map(|()| true),
         Task::Compat => return later("compat"),
         Task::Install => return later("install"),

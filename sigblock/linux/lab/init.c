@@ -79,7 +79,9 @@ int main(void)
 
 	mount_at("proc", "/proc", 0755);
 	mount_at("devtmpfs", "/dev", 0755);
-	mount_at("tmpfs", "/tmp", 01777);
+	/* An image may bring files there */
+	if (rmdir("/tmp") == 0)
+		mount_at("tmpfs", "/tmp", 01777);
 	mount_at("sysfs", "/sys", 0755);
 	mount_at("devpts", "/dev/pts", 0755);
 	console = open("/dev/console", O_RDWR);

@@ -6,6 +6,7 @@ mod clauses;
 mod elf_edit;
 mod elf_writer;
 mod figures;
+pub mod guest;
 pub mod harness;
 mod namespace;
 mod process_tree;

@@ -9,6 +9,14 @@ mod entries;
 use crate::harness::{Context, Report};
 use anyhow::Result;
 
+/// The programs of the suite, for a guest.
+pub fn fixtures(context: &Context) -> Result<()> {
+    cost::programs(context)?;
+    entries::programs(context)?;
+    choice::programs(context)?;
+    Ok(())
+}
+
 /// Runs the suite.
 pub fn run(context: &Context, report: &mut Report) -> Result<()> {
     cost::run(context, report)?;

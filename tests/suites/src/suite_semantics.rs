@@ -1,5 +1,5 @@
-//! Suite `semantics`: what a section does to signals, each case in the user-mode back end, with sigprocmask and, as
-//! the source of what is expected, under ld-linux, where a section is made by hand. Owns the list of programs;
+//! Suite `semantics`: what a section does to signals, each case in the back ends that can be had (user mode and sigprocmask; in
+//! a guest of the kernel lab the kernel's) and, as the source of what is expected, under ld-linux, where a section is made by hand. Owns the list of programs;
 //! `cases` compares, `chained` runs runtimes with handlers of their own. The programs say themselves which back end
 //! they ran in, which is asserted.
 
@@ -49,7 +49,24 @@ const SUBJECT: &str = "RTLD_SUBJECT";
 
 /// Runs the suite.
 pub fn run(context: &Context, report: &mut Report) -> Result<()> {
+    tables(context, report)?;
+    if std::env::var_os(SUBJECT).is_some() { Ok(()) } else { chained::run(context, report) }
+}
+
+/// What [`tables`] runs.
+pub fn fixtures(context: &Context) -> Result<()> {
     // What some of them open.
+    Build::new("sigblock/semantics/plugin.c").shared().build(context)?;
+    for source in PROGRAMS {
+        build(context, source)?;
+    }
+    build(context, "hold_mask.c")?;
+    leaving_by_libunwind(context)?;
+    Ok(())
+}
+
+/// The programs that need no more than the libraries of C and C++.
+pub fn tables(context: &Context, report: &mut Report) -> Result<()> {
     Build::new("sigblock/semantics/plugin.c").shared().build(context)?;
     let only = std::env::var(SUBJECT).ok();
     for source in PROGRAMS.into_iter().filter(|source| only.as_ref().is_none_or(|only| only == subject(source))) {
@@ -66,18 +83,22 @@ pub fn run(context: &Context, report: &mut Report) -> Result<()> {
         let configure = |run: Run| run.env("LD_SIGBLOCK_MASK", list).env("EXPECTED_HELD", held);
         compare(context, report, &format!("LD_SIGBLOCK_MASK={list}"), &program, configure);
     }
-    chained::run(context, report)
+    Ok(())
+}
+
+fn leaving_by_libunwind(context: &Context) -> Result<PathBuf> {
+    Build::new("sigblock/semantics/leaving.cpp")
+        .compiler(Compiler::Clang)
+        .flags(&["-O1", "-pthread", "-Wl,-z,lazy"])
+        .flags(&["-stdlib=libc++", "--rtlib=compiler-rt", "--unwindlib=libunwind"])
+        .output("leaving-libunwind")
+        .build(context)
 }
 
 /// Exceptions out of callbacks by LLVM's unwinder. Under ld-linux they end in a fault: its own dl_iterate_phdr catches them
 /// and has libgcc's go on.
 fn libunwind(context: &Context, report: &mut Report) -> Result<()> {
-    let program = Build::new("sigblock/semantics/leaving.cpp")
-        .compiler(Compiler::Clang)
-        .flags(&["-O1", "-pthread", "-Wl,-z,lazy"])
-        .flags(&["-stdlib=libc++", "--rtlib=compiler-rt", "--unwindlib=libunwind"])
-        .output("leaving-libunwind")
-        .build(context)?;
+    let program = leaving_by_libunwind(context)?;
     let names = [
         "exception",
         "exception out of two visits",

@@ -3,7 +3,7 @@
 //! must be seen running inside, or the detector is broken. Owns how long and what must be reached; the program counts.
 
 use crate::figures::Figures;
-use crate::harness::{Build, Context, Report, Run, Way};
+use crate::harness::{Build, Context, Place, Report, Run, Way};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 
@@ -34,6 +34,42 @@ impl Storm {
     fn name(&self) -> String {
         format!("{}{}", self.backend, if self.enter { ", handlers enter" } else { "" })
     }
+}
+
+/// What the programs do in a guest of the kernel lab, where the emulated processor makes everything some hundred times slower:
+/// signals a second aimed at and reached, sections and signals of a storm, seconds.
+mod slow {
+    pub const AIM: u64 = 2_000;
+    pub const RATE: u64 = 20;
+    pub const SECTIONS: u64 = 100_000;
+    pub const SIGNALS: u64 = 2_000;
+    pub const SECONDS: u64 = 20;
+}
+
+/// The programs, for a guest.
+pub fn fixtures(context: &Context) -> Result<()> {
+    crowd_program(context)?;
+    churn_program(context)?;
+    build(context)?;
+    Ok(())
+}
+
+/// The storms in a guest.
+pub fn run_in_guest(context: &Context, report: &mut Report) -> Result<()> {
+    crowd(context, report)?;
+    churn(context, report, 4)?;
+    let program = build(context)?;
+    let (sections, signals) = (slow::SECTIONS, slow::SIGNALS);
+    for (backend, enter, seconds, way) in [
+        ("kernel", false, slow::SECONDS, Way::Interpreter),
+        ("kernel", true, slow::SECONDS, Way::Direct),
+        ("off", false, slow::SECONDS / 4, Way::Interpreter),
+    ] {
+        let share = |whole: u64| whole * seconds / slow::SECONDS;
+        let (sections, signals) = (share(sections), share(signals));
+        storm(context, report, &program, &Storm { backend, enter, seconds, sections, signals, way });
+    }
+    Ok(())
 }
 
 /// Twenty seconds of it.
@@ -75,10 +111,10 @@ pub fn run_long(context: &Context, report: &mut Report) -> Result<()> {
 
 /// More numbers at once than come in a storm.
 fn crowd(context: &Context, report: &mut Report) -> Result<()> {
-    let program = Build::new("sigblock/soak/crowd.c").flags(&["-O1", "-pthread"]).build(context)?;
-    for backend in ["user", "sigprocmask"] {
+    let program = crowd_program(context)?;
+    for &backend in context.place.back_ends() {
         let name = format!("all numbers at once, {backend}");
-        let run = Run::new(&program).env("LD_SIGBLOCK", backend);
+        let run = Run::new(&program).back_end(backend);
         let Some(figures) = Figures::of(context, report, &name, &run) else { continue };
         figures.is(report, "backend", backend);
         figures.at_least(report, "numbers", 20);
@@ -88,19 +124,28 @@ fn crowd(context: &Context, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
+fn crowd_program(context: &Context) -> Result<PathBuf> {
+    Build::new("sigblock/soak/crowd.c").flags(&["-O1", "-pthread"]).build(context)
+}
+
+fn churn_program(context: &Context) -> Result<PathBuf> {
+    Build::new("sigblock/soak/churn.c").flags(&["-O1", "-pthread"]).build(context)
+}
+
 /// Threads that come and go: what one of them took is not lost at its end.
 fn churn(context: &Context, report: &mut Report, seconds: u64) -> Result<()> {
-    let program = Build::new("sigblock/soak/churn.c").flags(&["-O1", "-pthread"]).build(context)?;
-    for backend in ["user", "sigprocmask"] {
+    let program = churn_program(context)?;
+    let most = if context.place == Place::Guest { 100 } else { 1 };
+    for &backend in context.place.back_ends() {
         let name = format!("threads that come and go, {backend}");
-        let run = Run::new(&program).env("LD_SIGBLOCK", backend).args([seconds.to_string()]).limit(seconds + GRACE);
+        let run = Run::new(&program).back_end(backend).args([seconds.to_string()]).limit(seconds + GRACE);
         let Some(figures) = Figures::of(context, report, &name, &run) else { continue };
         figures.is(report, "backend", backend);
         figures.all_zero(report, &["lost", "inside"]);
-        figures.at_least(report, "threads", 100 * seconds);
-        figures.at_least(report, "runs", 1_000 * seconds);
-        if backend == "user" {
-            figures.at_least(report, "held", 10 * seconds);
+        figures.at_least(report, "threads", 100 * seconds / most);
+        figures.at_least(report, "runs", 1_000 * seconds / most);
+        if backend != "sigprocmask" {
+            figures.at_least(report, "held", (10 * seconds / most).max(1));
         }
     }
     Ok(())
@@ -117,18 +162,19 @@ fn build(context: &Context) -> Result<PathBuf> {
 
 fn storm(context: &Context, report: &mut Report, program: &Path, storm: &Storm) {
     let name = storm.name();
-    let mut arguments = vec![storm.seconds.to_string(), AIM.to_string()];
+    let guest = context.place == Place::Guest;
+    let (aim, rate) = if guest { (slow::AIM, slow::RATE) } else { (AIM, RATE) };
+    let mut arguments = vec![storm.seconds.to_string(), aim.to_string()];
     if storm.enter {
         arguments.push("enter".to_owned());
     }
-    let run =
-        Run::new(program).way(storm.way).env("LD_SIGBLOCK", storm.backend).args(arguments).limit(storm.seconds + GRACE);
+    let run = Run::new(program).way(storm.way).back_end(storm.backend).args(arguments).limit(storm.seconds + GRACE);
     let Some(figures) = Figures::of(context, report, &name, &run) else { return };
     figures.is(report, "backend", storm.backend);
     figures.all_zero(report, &["lost", "surplus", "disordered", "disordered_any", "unanswered", "doubled", "stalled"]);
     figures.at_least(report, "sections", storm.sections);
     figures.at_least(report, "runs", storm.signals);
-    figures.at_least(report, "rate", RATE);
+    figures.at_least(report, "rate", rate);
     figures.at_least(report, "closings", 1);
     if storm.enter {
         figures.at_least(report, "handler_sections", storm.signals);
@@ -140,7 +186,7 @@ fn storm(context: &Context, report: &mut Report, program: &Path, storm: &Storm) 
         return;
     }
     figures.all_zero(report, &["inside", "raised", "torn"]);
-    if storm.backend == "user" {
+    if storm.backend != "sigprocmask" {
         figures.is(report, "raised_word", "0");
         figures.at_least(report, "held", storm.signals / 100);
     }

@@ -7,8 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const REGULAR: u32 = 0o100_000;
-const DIRECTORY: u32 = 0o040_000;
+pub(super) const REGULAR: u32 = 0o100_000;
+pub(super) const DIRECTORY: u32 = 0o040_000;
+pub(super) const SYMBOLIC_LINK: u32 = 0o120_000;
 const SET_USER_ID: u32 = 0o4000;
 
 /// The image of suite kernel.
@@ -24,18 +25,12 @@ pub fn kernel_tests() -> anyhow::Result<PathBuf> {
     }
     tests.sort();
     let unique = std::process::id();
-    let init = compile(&[lab.join("init.c")], &directory.join(format!("init-{unique}")))?;
     let ktest = compile(&tests, &directory.join(format!("ktest-{unique}")))?;
-    let mut archive = Archive::default();
-    for name in ["bin", "dev", "proc", "sys", "tmp"] {
-        archive.add(name, DIRECTORY | 0o755, &[])?;
-    }
-    archive.add("init", REGULAR | 0o755, &init)?;
+    let mut archive = Archive::with_init()?;
+    archive.add("bin", DIRECTORY | 0o755, &[])?;
     archive.add("bin/ktest", REGULAR | 0o755, &ktest)?;
     archive.add("bin/set-id", REGULAR | SET_USER_ID | 0o755, &ktest)?;
-    let path = directory.join(format!("kernel-{unique}.cpio"));
-    fs::write(&path, archive.end()?).with_context(|| path.display().to_string())?;
-    Ok(path)
+    archive.store("kernel")
 }
 
 /// The static program made from those files.
@@ -50,14 +45,33 @@ fn compile(sources: &[PathBuf], to: &Path) -> anyhow::Result<Vec<u8>> {
 
 /// An archive under construction.
 #[derive(Default)]
-struct Archive {
+pub(super) struct Archive {
     bytes: Vec<u8>,
     entries: u32,
 }
 
 impl Archive {
-    /// Adds an entry, owned by root.
-    fn add(&mut self, name: &str, mode: u32, content: &[u8]) -> anyhow::Result<()> {
+    /// An archive with process 1 and the places where it mounts what every image needs.
+    pub(super) fn with_init() -> anyhow::Result<Self> {
+        let init = super::directory()?.join(format!("init-{}", std::process::id()));
+        let init = compile(&[super::sources().join("lab/init.c")], &init)?;
+        let mut archive = Self::default();
+        for name in ["dev", "proc", "sys", "tmp"] {
+            archive.add(name, DIRECTORY | 0o755, &[])?;
+        }
+        archive.add("init", REGULAR | 0o755, &init)?;
+        Ok(archive)
+    }
+
+    /// Ends the archive and writes it to a file of this process.
+    pub(super) fn store(self, name: &str) -> anyhow::Result<PathBuf> {
+        let path = super::directory()?.join(format!("{name}-{}.cpio", std::process::id()));
+        fs::write(&path, self.end()?).with_context(|| path.display().to_string())?;
+        Ok(path)
+    }
+
+    /// Adds an entry, owned by root. The content of a symbolic link is where it leads to.
+    pub(super) fn add(&mut self, name: &str, mode: u32, content: &[u8]) -> anyhow::Result<()> {
         let size = u32::try_from(content.len()).with_context(|| format!("{name} is too large"))?;
         let name_size = u32::try_from(name.len() + 1)?;
         if name.starts_with('/') {

@@ -195,7 +195,7 @@ pub fn run(names: &[String]) -> anyhow::Result<bool> {
         let built = build::compile(&tree).and_then(|()| build::strip(&tree, &vmlinux));
         fs::write(&path, good)?;
         built.with_context(|| format!("mutant {}", mutant.name))?;
-        let report = boot::run(&vmlinux, &image, &[mutant.caught_by], Config::Default, &mut |_| ())?;
+        let report = boot::run(&vmlinux, &image, &[super::TESTS, mutant.caught_by], Config::Default, &mut |_| ())?;
         if report.failed.iter().any(|test| test == mutant.caught_by) {
             caught += 1;
             println!("ok mutant {}: caught by {}", mutant.name, mutant.caught_by);

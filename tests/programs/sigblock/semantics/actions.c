@@ -362,8 +362,8 @@ static void turns(void) {
     pthread_t thread;
     if (pthread_create(&thread, 0, takes_turns, 0)) give_up("a thread");
     while (!runs) sched_yield();
-    int sent = 0;
-    for (; sent < 20000 || first_runs < 100 || second_runs < 100; sent++) {
+    int sent = 0, enough = times(20000), each = times(100);
+    for (; sent < enough || first_runs < each || second_runs < each; sent++) {
         if (sent & 1) enter();
         pthread_kill(pthread_self(), SIGUSR1);
         if (sent & 1) leave();

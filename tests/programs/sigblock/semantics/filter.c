@@ -101,6 +101,43 @@ static void alternate_ticks(void) {
     say(", on the other stack %s, on its own %s", on_other ? "some" : "none", on_own ? "some" : "none");
 }
 static void callback_ticks(void) { ticks(SIGALRM, 0, 1); }
+// A thread of which nothing is known when its filter comes: all that it calls is bound by then.
+static void *late_thread(void *unused) {
+    sigset_t none;
+    sigemptyset(&none);
+    pthread_sigmask(SIG_SETMASK, &none, 0);
+    install();
+    for (int i = 0; i < 20; i++) {
+        enter();
+        enter();
+        section(0);
+        leave();
+        leave();
+        rest(500);
+    }
+    for (int before = runs; runs < before + 20;) rest(100);
+    say("held %d, inside %d, depth %u", held, was_inside, depth());
+    _exit(0);
+    return unused;
+}
+static void late(void) {
+    pthread_t thread;
+    sigset_t all;
+    struct rlimit same;
+    sigemptyset(&all);
+    sigfillset(&all);
+    prctl(PR_GET_DUMPABLE);
+    if (getrlimit(RLIMIT_CORE, &same) || setrlimit(RLIMIT_CORE, &same)) give_up("setrlimit");
+    start_timer(SIGALRM, 0);
+    enter();
+    section(0);
+    leave();
+    held = 0;
+    say("depth %u, ", depth());
+    pthread_sigmask(SIG_SETMASK, &all, 0);
+    if (pthread_create(&thread, 0, late_thread, 0)) give_up("pthread_create");
+    pthread_join(thread, 0);
+}
 // The filter itself: what it must kill, it kills.
 static void control(void) {
     install();
@@ -130,6 +167,7 @@ static const struct test_case cases[] = {
     {"SIGALRM at 1 kHz, other stack, SA_NODEFER", alternate_ticks,
      TICKS ", on the other stack some, on its own none", TICKS ", on the other stack some, on its own some", 0},
     {"SIGALRM at 1 kHz, callbacks", callback_ticks, TICKS, 0, 0},
+    {"a thread whose first section comes under its filter", late, "depth 0, held 20, inside 0, depth 0", 0, 0},
     {"SIGALRM at 1 kHz, RLIMIT_SIGPENDING 0", no_queue, "held 20, inside 0, runs enough", 0, 0},
 };
 

@@ -350,7 +350,8 @@ static void stop_of_tracer(void) {
 
 static const struct test_case cases[] = {
     {"per section, no signal", per_section,
-     "100 sections: 200 rt_sigprocmask, 0 others", "100 sections: 0 rt_sigprocmask, 0 others", 0},
+     "100 sections: 200 rt_sigprocmask, 0 others", "100 sections: 0 rt_sigprocmask, 0 others", 0,
+     "100 sections: 0 rt_sigprocmask, 0 others"},
     {"asynchronous, handler: held", asynchronous_standard, "inside 0, after 1 at stage 2", 0, 0},
     {"asynchronous, handler, real-time: held", asynchronous_real_time, "inside 0, after 1 at stage 2", 0, 0},
     {"default action terminates: held, in user mode inside", default_terminates,
@@ -371,7 +372,7 @@ static const struct test_case cases[] = {
      "first: a byte, later: a byte, runs 0 then 2", "first: Interrupted system call, later: a byte, runs 0 then 2", 0},
     {"sleeping call, SA_RESTART", sleeping_restart, "first: a byte, later: a byte, runs 0 then 2", 0, 0},
     {"ignored signal: dropped", ignored, "runs 0", 0, 0},
-    {"ignored signal, then a handler: dropped in user mode", ignored_then_handled, "runs 1", "runs 0", 0},
+    {"ignored signal, then a handler: dropped, but with sigprocmask", ignored_then_handled, "runs 1", "runs 0", 0, "runs 0"},
     {"held signal, then ignored: dropped", handled_then_ignored, "runs 0 then 0", 0, 0},
     {"held signal, then the default action", handled_then_default, "inside 0, signal 15", 0, 0},
     {"held signal, then another handler", handled_then_another, "the later handler, runs 1", 0, 0},

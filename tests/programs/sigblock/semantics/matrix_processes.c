@@ -150,21 +150,26 @@ static const struct test_case cases[] = {
     {"vfork inherits the section and gives it back", vfork_inherits,
      "child 1, parent afterwards 2", "child 1, parent afterwards 1", "child 1, parent afterwards 1"},
     {"a thread inherits no section; sigprocmask's mask is", thread_inherits,
-     "thread's sections 0, its signal waits", "thread's sections 0, its signal arrives", 0},
+     "thread's sections 0, its signal waits", "thread's sections 0, its signal arrives", 0,
+     "thread's sections 0, its signal arrives"},
     // ld-linux keeps signals blocked that were blocked by hand; a section ends with the program.
     {"exec clears", exec_clears,
      "SigPnd: 0000000000000000 ShdPnd: 0000000000000200 SigBlk: fffffffe3ffbfa07 SigIgn: 0000000000000000 ",
      "SigPnd: 0000000000000000 ShdPnd: 0000000000000000 SigBlk: 0000000000000000 SigIgn: 0000000000000000 ",
      "SigPnd: 0000000000000000 ShdPnd: 0000000000000000 SigBlk: 0000000000000000 SigIgn: 0000000000000000 "},
     // The fallback cannot lend its mask while it lasts; exec, which ends all, can.
-    {"posix_spawn clears, but with sigprocmask", spawn_clears, "=", SPAWNED("0000000000000000"), SPAWNED("fffffffe3ffbfa07")},
-    {"a thread of one that holds inherits no section", thread_of_holder, "=", "thread's sections 0, its signal arrives, runs 2", 0},
+    {"posix_spawn clears, but with sigprocmask", spawn_clears, "=", SPAWNED("0000000000000000"), SPAWNED("fffffffe3ffbfa07"),
+     SPAWNED("0000000000000000")},
+    {"a thread of one that holds inherits no section", thread_of_holder, "=", "thread's sections 0, its signal arrives, runs 2", 0,
+     "thread's sections 0, its signal arrives, runs 2"},
     {"bad word: ordinary fault", bad_word,
      "no word", "a fault at the word's line", "a fault at the word's line"},
+    // The kernel looks at the word on its next way out.
     {"PEND ignored by the program: masked until a section's end", told_nothing,
      "no word",
      "word 21, inner end 11 runs 0, lowered by hand 1 runs 0, end 0 runs 2",
-     "word 21, inner end 11 runs 0, lowered by hand 1 runs 0, end 0 runs 2"},
+     "word 21, inner end 11 runs 0, lowered by hand 1 runs 0, end 0 runs 2",
+     "word 21, inner end 11 runs 0, lowered by hand 1 runs 2, end 0 runs 2"},
 };
 
 int main(int argc, char **argv) { return RUN_CASES(cases); }

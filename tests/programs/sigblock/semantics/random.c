@@ -228,7 +228,7 @@ static uint64_t rounds(unsigned first, bool tell) {
         own_mask = none;
         waiting = 0;
         for (int i = 0; i < NUMBERS; i++) set_action(0, numbers[i]);
-        for (int i = 0; i < STEPS; i++) step(0);
+        for (int i = 0, steps = times(STEPS); i < steps; i++) step(0);
         while (own_depth) close_section();
         change_mask(SIG_SETMASK, &none, 0);
         put_in_order();

@@ -1,7 +1,7 @@
 //! Compiling a fixture with gcc or clang and a chosen linker. Owns the command line's order; a missing tool is an error that
 //! names the Debian package, never a skipped test.
 
-use super::Context;
+use super::{Context, Place};
 use anyhow::{Context as _, bail};
 use std::ffi::OsString;
 use std::fs;
@@ -157,8 +157,15 @@ impl Build {
         self
     }
 
-    /// Compiles and links; the path of the result.
+    /// Compiles and links; the path of the result. In a guest that must be there already.
     pub fn build(&self, context: &Context) -> anyhow::Result<PathBuf> {
+        let output = context.work.join(self.output_name()?);
+        if context.place == Place::Guest {
+            if !output.exists() {
+                bail!("no fixture {}: it was not built before the guest started", output.display());
+            }
+            return Ok(output);
+        }
         let mut sources = Vec::new();
         for source in &self.sources {
             let path = context.programs.join(source);
@@ -173,7 +180,6 @@ impl Build {
             fs::write(&path, text)?;
             sources.push(path);
         }
-        let output = context.work.join(self.output_name(&sources)?);
         make_parent(&output)?;
         let program = self.driver(&sources);
         let mut command = Command::new(program);
@@ -201,13 +207,17 @@ impl Build {
         Ok(output)
     }
 
-    fn output_name(&self, sources: &[PathBuf]) -> anyhow::Result<String> {
+    fn output_name(&self) -> anyhow::Result<String> {
         if let Some(name) = &self.output {
             return Ok(name.clone());
         }
-        let stem = sources
+        let text = self.texts.first().map(|(name, _)| Path::new(name));
+        let stem = self
+            .sources
             .first()
-            .and_then(|path| path.file_stem())
+            .map(PathBuf::as_path)
+            .or(text)
+            .and_then(Path::file_stem)
             .context("a build without sources needs an output name")?;
         let stem = stem.to_string_lossy();
         Ok(if self.shared { format!("lib{stem}.so") } else { stem.into_owned() })

@@ -11,9 +11,47 @@ use std::process::Command;
 /// The path that Linux x86-64 programs name as their interpreter (psABI, "Program Interpreter").
 const REFERENCE: &str = "/lib64/ld-linux-x86-64.so.2";
 
+/// Where the suites run, which decides what can be had there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// A machine with compilers and a kernel without the patch.
+    Machine,
+    /// A guest of the kernel lab: the patched kernel, fixtures that were compiled before it started, and an emulated processor
+    /// that is some hundred times slower.
+    Guest,
+}
+
+impl Place {
+    /// The back ends in which sections are looked at.
+    pub fn back_ends(self) -> &'static [&'static str] {
+        match self {
+            Self::Machine => &["user", "sigprocmask"],
+            Self::Guest => &["kernel"],
+        }
+    }
+
+    /// What the loader chooses by itself.
+    pub fn auto(self) -> &'static str {
+        match self {
+            Self::Machine => "user",
+            Self::Guest => "kernel",
+        }
+    }
+
+    /// How often a limit that guards against hanging is needed.
+    pub fn patience(self) -> u32 {
+        match self {
+            Self::Machine => 1,
+            Self::Guest => 10,
+        }
+    }
+}
+
 /// The places one suite works with.
 #[derive(Debug, Clone)]
 pub struct Context {
+    /// Where it runs.
+    pub place: Place,
     /// The loader under test: a copy whose path is short enough for the PT_INTERP string of an existing program.
     pub loader: PathBuf,
     /// ld-linux, canonical path.
@@ -58,6 +96,7 @@ fn has_lookup(loader: &Path) -> anyhow::Result<()> {
 /// A run's private directory `/tmp/rtld.XXXXXX`, removed on drop unless `RTLD_KEEP=1`.
 #[derive(Debug)]
 pub struct Workshop {
+    place: Place,
     directory: PathBuf,
     artifact: PathBuf,
     seconds: Option<u64>,
@@ -79,12 +118,30 @@ impl Workshop {
         // Suites run some programs as an unprivileged user.
         fs::set_permissions(&directory, fs::Permissions::from_mode(0o755))?;
         let keep = std::env::var_os("RTLD_KEEP").is_some_and(|value| value == "1");
-        let workshop = Self { directory, artifact, seconds: None, keep };
+        let workshop = Self { place: Place::Machine, directory, artifact, seconds: None, keep };
         fs::copy(&workshop.artifact, workshop.loader())?;
         fs::set_permissions(workshop.loader(), fs::Permissions::from_mode(0o755))?;
         has_backend(&workshop.loader())?;
         has_lookup(&workshop.loader())?;
         Ok(workshop)
+    }
+
+    /// In a guest: the directory that a workshop was opened in before, with the loader and the fixtures in it.
+    pub fn resume(directory: &Path) -> anyhow::Result<Self> {
+        let workshop = Self {
+            place: Place::Guest,
+            directory: directory.to_owned(),
+            artifact: directory.join("ld"),
+            seconds: None,
+            keep: true,
+        };
+        has_backend(&workshop.loader())?;
+        Ok(workshop)
+    }
+
+    /// The directory.
+    pub fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// Sets how long a soak lasts.
@@ -98,17 +155,24 @@ impl Workshop {
         self.directory.join("ld")
     }
 
-    /// The context of the suite called `name`, with a fresh work directory.
+    /// The context of the suite called `name`, with a fresh work directory; in a guest the one that was prepared.
     pub fn context(&self, name: &str) -> anyhow::Result<Context> {
         let work = self.directory.join(name);
-        if work.exists() {
-            fs::remove_dir_all(&work)?;
+        if self.place == Place::Machine {
+            if work.exists() {
+                fs::remove_dir_all(&work)?;
+            }
+            fs::create_dir(&work)?;
+            fs::set_permissions(&work, fs::Permissions::from_mode(0o755))?;
         }
-        fs::create_dir(&work)?;
-        fs::set_permissions(&work, fs::Permissions::from_mode(0o755))?;
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
+        // A guest has no sources; its fixtures are ready.
+        let root = match self.place {
+            Place::Machine => Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?,
+            Place::Guest => self.directory.clone(),
+        };
         let programs = root.join("tests/programs");
         Ok(Context {
+            place: self.place,
             loader: self.loader(),
             reference: reference()?,
             work,
@@ -131,6 +195,9 @@ impl Workshop {
 
 impl Drop for Workshop {
     fn drop(&mut self) {
+        if self.place == Place::Guest {
+            return;
+        }
         if self.keep {
             eprintln!("kept: {}", self.directory.display());
         } else if let Err(error) = fs::remove_dir_all(&self.directory) {

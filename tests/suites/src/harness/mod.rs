@@ -14,7 +14,7 @@ mod run;
 mod runner;
 
 pub use compile::{Build, Compiler, Linker};
-pub use context::{Context, Workshop};
+pub use context::{Context, Place, Workshop};
 pub use instructions::instructions;
 pub use interpreter::{copy_with_interpreter, interpreter_of};
 pub use maps::{FileIdentity, mapped_files};
@@ -22,4 +22,4 @@ pub use outcome::{Outcome, Status};
 pub use report::{Counts, Report};
 pub use run::{Bind, Run, WAYS, Way, always, backend, environment, lookup};
 pub(crate) use runner::run_suite;
-pub use runner::run_suites;
+pub use runner::{run_suites, run_suites_in};

@@ -36,7 +36,8 @@ pub struct Report {
 impl Report {
     /// A report that prints; `RTLD_VERBOSE=1` prints passing checks too.
     pub fn new(suite: &str) -> Self {
-        let spinner = std::io::stderr().is_terminal().then(|| {
+        let verbose = std::env::var_os("RTLD_VERBOSE").is_some_and(|value| value == "1");
+        let spinner = (std::io::stderr().is_terminal() && !verbose).then(|| {
             let bar = ProgressBar::new_spinner();
             if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {msg}") {
                 bar.set_style(style);
@@ -45,7 +46,6 @@ impl Report {
             bar.set_message(suite.to_owned());
             bar
         });
-        let verbose = std::env::var_os("RTLD_VERBOSE").is_some_and(|value| value == "1");
         Self {
             suite: suite.to_owned(),
             counts: Counts::default(),

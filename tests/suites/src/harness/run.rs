@@ -120,6 +120,14 @@ impl Run {
         self
     }
 
+    /// Runs in this back end. The patched kernel's is not asked for: the loader must choose it by itself.
+    pub fn back_end(self, name: &str) -> Self {
+        match name {
+            "kernel" => self.unset(BACKEND),
+            name => self.env(BACKEND, name),
+        }
+    }
+
     /// Removes one variable.
     pub fn unset(mut self, name: impl AsRef<OsStr>) -> Self {
         self.environment.push((name.as_ref().to_owned(), None));
@@ -175,7 +183,7 @@ impl Run {
         let mut command = self.command(context)?;
         let line = command_line(&command, self.bind);
         let mut child = self.start(&mut command).with_context(|| line.clone())?;
-        let traced = Traced { context, way: self.way, limit: self.limit };
+        let traced = Traced { context, way: self.way, limit: self.limit * context.place.patience() };
         let ended = traced.finish(&mut child, at_exit).with_context(|| line.clone())?;
         Ok(Outcome { status: ended.status, stdout: ended.stdout, stderr: ended.stderr, command: line })
     }

@@ -9,12 +9,16 @@ use std::time::Instant;
 /// Runs `suites` against the loader at `artifact`, soaks for `seconds` if given; the sum of their counts. An error means that
 /// nothing could be shown at all.
 pub fn run_suites(artifact: &Path, suites: &[&Suite], seconds: Option<u64>) -> anyhow::Result<Counts> {
-    let workshop = Workshop::open(artifact)?.lasting(seconds);
+    run_suites_in(&Workshop::open(artifact)?.lasting(seconds), suites)
+}
+
+/// Runs `suites` in a workshop that is there; the sum of their counts.
+pub fn run_suites_in(workshop: &Workshop, suites: &[&Suite]) -> anyhow::Result<Counts> {
     let mut total = Counts::default();
     for suite in suites {
         let start = Instant::now();
         let mut report = Report::new(suite.name);
-        run_suite(&workshop, suite, &mut report);
+        run_suite(workshop, suite, &mut report);
         report.finish();
         let counts = report.counts();
         total.add(counts);

@@ -1,20 +1,29 @@
 //! How a back end is chosen, named and told: LD_SIGBLOCK and its wrong values, LD_SIGBLOCK_MASK's, secure mode,
-//! --list-diagnostics. The patched kernel is not asked for here: on a stock kernel it is a value that cannot be had.
+//! --list-diagnostics. The kernel's back end is a value that can be had in a guest of the kernel lab only.
 
 use super::account;
-use crate::harness::{Build, Context, Report, Run, Way, environment};
+use crate::harness::{Build, Context, Place, Report, Run, Way, environment};
 use anyhow::{Result, ensure};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What `auto` is on a kernel without the patch; the suite of the kernel's laboratory covers the other.
-const AUTO: &str = "user";
+/// The programs: an ordinary one; one that starts others; the first as it is to be, and as it is to be set-uid.
+pub(super) fn programs(context: &Context) -> Result<[PathBuf; 4]> {
+    let program = Build::new("sigblock/brackets/chosen.c").flags(&["-O1", "-pthread"]);
+    let with_loader = |name: &str| program.clone().interpreter(&context.loader).output(name).build(context);
+    Ok([
+        program.build(context)?,
+        Build::new("secure/launch.c").output("bin/launch").build(context)?,
+        with_loader("bin/plain")?,
+        with_loader("bin/privileged")?,
+    ])
+}
 
 /// Runs the checks.
 pub(super) fn run(context: &Context, report: &mut Report) -> Result<()> {
-    let program = Build::new("sigblock/brackets/chosen.c").flags(&["-O1", "-pthread"]).build(context)?;
+    let [program, ..] = programs(context)?;
     values(context, report, &program)?;
     diagnostics(context, report)?;
     secure(context, report)
@@ -26,7 +35,17 @@ fn printed(back_end: &str, variable: &str, list: &str, held: bool) -> String {
     format!("{back_end} environment {variable} {list}\n{inside} same 1\n")
 }
 
+/// Values of LD_SIGBLOCK that can be had, with the back end that each is.
+fn had(place: Place) -> Vec<(&'static str, &'static str)> {
+    let mut values = vec![("auto", place.auto()), ("user", "user"), ("sigprocmask", "sigprocmask"), ("off", "off")];
+    if place == Place::Guest {
+        values.push(("kernel", "kernel"));
+    }
+    values
+}
+
 fn values(context: &Context, report: &mut Report, program: &Path) -> Result<()> {
+    let auto = context.place.auto();
     let run = |variables: &[(&str, &str)], way| {
         let mut run = Run::new(program).way(way).unset("LD_SIGBLOCK");
         for (name, value) in variables {
@@ -36,9 +55,9 @@ fn values(context: &Context, report: &mut Report, program: &Path) -> Result<()> 
     };
     for way in [Way::Direct, Way::Interpreter] {
         let outcome = run(&[], way)?;
-        let want = printed(AUTO, "-", "-", true);
+        let want = printed(context.place.auto(), "-", "-", true);
         report.equal(format!("no value ({way:?})"), (outcome.text(), outcome.error_text()), (want, String::new()));
-        for (value, back_end) in [("auto", AUTO), ("user", "user"), ("sigprocmask", "sigprocmask"), ("off", "off")] {
+        for (value, back_end) in had(context.place) {
             let outcome = run(&[("LD_SIGBLOCK", value)], way)?;
             let want = printed(back_end, value, "-", back_end != "off");
             report.equal(
@@ -49,9 +68,10 @@ fn values(context: &Context, report: &mut Report, program: &Path) -> Result<()> 
         }
     }
     // One line each, then auto.
-    for value in ["kernel", "no", "USER", "user ", "user,off", "0", "sigfastblock"] {
+    let wrong = ["kernel", "no", "USER", "user ", "user,off", "0", "sigfastblock"];
+    for value in wrong.into_iter().filter(|&value| had(context.place).iter().all(|&(other, _)| other != value)) {
         let outcome = run(&[("LD_SIGBLOCK", value)], Way::Interpreter)?;
-        report.equal(format!("LD_SIGBLOCK={value} is {AUTO}"), outcome.text(), printed(AUTO, value, "-", true));
+        report.equal(format!("LD_SIGBLOCK={value} is {auto}"), outcome.text(), printed(auto, value, "-", true));
         let prefix = format!("{}: LD_SIGBLOCK={value}: ", program.display());
         report.check(format!("LD_SIGBLOCK={value} is answered by a line"), one_line(&outcome.error_text(), &prefix));
     }
@@ -68,7 +88,7 @@ fn values(context: &Context, report: &mut Report, program: &Path) -> Result<()> 
     let outcome = run(&[("LD_SIGBLOCK", "no"), ("LD_DEBUG", "sigblock")], Way::Interpreter)?;
     let text = outcome.error_text();
     let last = text.split_inclusive('\n').next_back().unwrap_or_default();
-    report.equal("a wrong value and the account", account(last).map(|account| account.back_end), Ok(AUTO.to_owned()));
+    report.equal("a wrong value and the account", account(last).map(|account| account.back_end), Ok(auto.to_owned()));
     Ok(())
 }
 
@@ -80,7 +100,7 @@ fn one_line(text: &str, prefix: &str) -> Result<(), String> {
 
 /// The loader by itself, without a program.
 fn diagnostics(context: &Context, report: &mut Report) -> Result<()> {
-    for (value, back_end) in [("auto", AUTO), ("user", "user"), ("sigprocmask", "sigprocmask"), ("off", "off")] {
+    for (value, back_end) in had(context.place) {
         let mut command = Command::new(&context.loader);
         command.arg("--list-diagnostics").env_clear().envs(environment()).env("LD_SIGBLOCK", value);
         let output = command.output()?;
@@ -99,12 +119,7 @@ fn diagnostics(context: &Context, report: &mut Report) -> Result<()> {
 /// A set-uid program: nothing of it is listened to, said or handed on.
 fn secure(context: &Context, report: &mut Report) -> Result<()> {
     ensure!(nix::unistd::geteuid().is_root(), "set-uid programs of root can only be made by root");
-    let launch = Build::new("secure/launch.c").output("bin/launch").build(context)?;
-    let program = |name: &str| {
-        let build = Build::new("sigblock/brackets/chosen.c").flags(&["-O1", "-pthread"]);
-        build.interpreter(&context.loader).output(name).build(context)
-    };
-    let (plain, privileged) = (program("bin/plain")?, program("bin/privileged")?);
+    let [_, launch, plain, privileged] = programs(context)?;
     chown(&privileged, Some(0), Some(0))?;
     fs::set_permissions(&privileged, fs::Permissions::from_mode(0o4755))?;
     let start = |program: &Path, variables: &[&str]| {
@@ -125,7 +140,7 @@ fn secure(context: &Context, report: &mut Report) -> Result<()> {
         report.equal(
             format!("secure mode: {}", variables.join(" ")),
             (text(&output.stdout), text(&output.stderr)),
-            (printed(AUTO, "-", "-", true), String::new()),
+            (printed(context.place.auto(), "-", "-", true), String::new()),
         );
     }
     Ok(())

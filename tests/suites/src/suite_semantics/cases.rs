@@ -1,12 +1,9 @@
-//! Compares a program's table of cases (`tests/programs/sigblock/semantics/cases.h`) under ld-linux and in both back
-//! ends: one check for each case and back end. Decides nothing about what is right: each case says what it expects,
+//! Compares a program's table of cases (`tests/programs/sigblock/semantics/cases.h`) under ld-linux and in each back
+//! end: one check for each case and back end. Decides nothing about what is right: each case says what it expects,
 //! and `=` stands for what ld-linux gave in the same run.
 
-use crate::harness::{Context, Outcome, Report, Run, Way};
+use crate::harness::{Context, Outcome, Place, Report, Run, Way};
 use std::path::Path;
-
-/// The back ends that each case runs in.
-pub const BACK_ENDS: [&str; 2] = ["user", "sigprocmask"];
 
 /// One case of one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +15,7 @@ struct Case {
 
 /// Runs `program` on each loader and in each back end. `configure` adds environment and arguments to each run.
 pub fn compare(context: &Context, report: &mut Report, subject: &str, program: &Path, configure: impl Fn(Run) -> Run) {
+    let configure = |run: Run| paced(context, configure(run));
     let reference = configure(Run::new(program)).way(Way::Reference);
     let reference = match table(context, &reference.limit(LIMIT), "ld-linux") {
         Ok(cases) => cases,
@@ -26,8 +24,8 @@ pub fn compare(context: &Context, report: &mut Report, subject: &str, program: &
     for case in &reference {
         report.check(format!("{subject}: {} (ld-linux)", case.name), expected(case, &case.expected));
     }
-    for back_end in BACK_ENDS {
-        let run = configure(Run::new(program)).way(Way::Interpreter).env("LD_SIGBLOCK", back_end);
+    for &back_end in context.place.back_ends() {
+        let run = configure(Run::new(program)).way(Way::Interpreter).back_end(back_end);
         let cases = match table(context, &run.limit(LIMIT), back_end) {
             Ok(cases) => cases,
             Err(error) => {
@@ -47,8 +45,8 @@ pub fn compare(context: &Context, report: &mut Report, subject: &str, program: &
 
 /// Runs some cases of `program` in each back end alone: ld-linux cannot do them, so that each must say what it expects.
 pub fn alone(context: &Context, report: &mut Report, subject: &str, program: &Path, names: &[&str]) {
-    for back_end in BACK_ENDS {
-        let run = Run::new(program).way(Way::Interpreter).args(names).env("LD_SIGBLOCK", back_end);
+    for &back_end in context.place.back_ends() {
+        let run = paced(context, Run::new(program).way(Way::Interpreter).args(names).back_end(back_end));
         let cases = match table(context, &run.limit(LIMIT), back_end) {
             Ok(cases) => cases,
             Err(error) => {
@@ -67,6 +65,17 @@ pub fn alone(context: &Context, report: &mut Report, subject: &str, program: &Pa
 
 /// Seconds for a whole table; a case that hangs ends itself before that.
 const LIMIT: u64 = 120;
+/// What long cases do in a guest of the kernel lab is one in so many of what they do elsewhere.
+const SLOWER: u32 = 50;
+/// Seconds for one case.
+const CASE_LIMIT: u32 = 20;
+
+/// Gives each case the time that it needs here, and less to do where everything takes longer.
+fn paced(context: &Context, run: Run) -> Run {
+    let patience = context.place.patience();
+    let run = run.env("CASE_SECONDS", (CASE_LIMIT * patience).to_string());
+    if context.place == Place::Guest { run.env("CASE_SLOWER", SLOWER.to_string()) } else { run }
+}
 
 /// Whether a case saw what it must. What is only compared must at least be there.
 fn expected(case: &Case, want: &str) -> Result<(), String> {

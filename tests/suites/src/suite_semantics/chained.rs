@@ -1,7 +1,6 @@
 //! Runtimes that set handlers of their own and chain those of others: Python, Java, Rust, AddressSanitizer and
 //! ThreadSanitizer do in each back end what they do under ld-linux in the same run.
 
-use super::cases::BACK_ENDS;
 use crate::harness::{Build, Compiler, Context, Outcome, Report, Run, Status, Way};
 use anyhow::{Context as _, Result, ensure};
 use std::fs;
@@ -35,8 +34,8 @@ fn compare(
     let reference = configure(Run::new(program)).way(Way::Reference).output(context);
     let checked = reference.map_err(|error| format!("{error:#}")).and_then(|outcome| accepts(&outcome, want));
     report.check(format!("{name} (ld-linux)"), checked);
-    for back_end in BACK_ENDS {
-        let run = configure(Run::new(program)).way(Way::Interpreter).env("LD_SIGBLOCK", back_end);
+    for &back_end in context.place.back_ends() {
+        let run = configure(Run::new(program)).way(Way::Interpreter).back_end(back_end);
         let checked = run.output(context).map_err(|error| format!("{error:#}"));
         report.check(format!("{name} ({back_end})"), checked.and_then(|outcome| accepts(&outcome, want)));
     }
