@@ -98,6 +98,12 @@ enum Kernel {
         /// Suites by name; all unless given
         suites: Vec<String>,
     },
+    /// Show that without its option the patch changes no object code
+    Off {
+        /// In whose kernel
+        #[arg(long, value_enum, default_value_t = kernel::Debian::Bookworm)]
+        debian: kernel::Debian,
+    },
     /// Print the whole patch
     Patch {
         /// For whose kernel
@@ -197,6 +203,7 @@ fn main() -> ExitCode {
         Task::Mutants { set, names, list: false } => mutants::run(&set, &names),
         Task::Kernel { kernel: Kernel::Test(settings) } => kernel::test(&settings),
         Task::Kernel { kernel: Kernel::Guest { directory, suites } } => kernel::guest(&directory, &suites),
+        Task::Kernel { kernel: Kernel::Off { debian } } => kernel::off(debian),
         Task::Kernel { kernel: Kernel::Patch { debian } } => kernel::patch(debian).map(|()| true),
         Task::Compat => return later("compat"),
         Task::Install => return later("install"),

@@ -1,6 +1,6 @@
 //! `cargo xtask test`: unit tests and suites, one count over all. Owns the closing line that CI reads.
 
-use crate::artifact;
+use crate::{artifact, kernel};
 use anyhow::{Context as _, bail};
 use rtld_suites::harness::{Counts, run_suites};
 use rtld_suites::{CASES, SOAKS, SUITES, Suite};
@@ -11,6 +11,8 @@ use std::time::Instant;
 
 /// The name of the unit tests among the suites.
 const UNIT: &str = "unit";
+/// The name of the kernel patch's tests among the suites, and of its storms among the soaks.
+const KERNEL: &str = "kernel";
 
 /// Prints the suites, and the cases of those whose cases show a clause each.
 pub fn list() {
@@ -20,6 +22,7 @@ pub fn list() {
         let cases = CASES.iter().filter(|(name, _)| *name == suite.name).flat_map(|(_, cases)| *cases);
         cases.for_each(|case| println!("{:14} {}", "", case.name));
     }
+    println!("{KERNEL:14} the kernel patch's tests, in QEMU; builds the kernel once");
 }
 
 /// Prints the suites of many minutes.
@@ -27,13 +30,20 @@ pub fn list_soaks() {
     for suite in SOAKS {
         println!("{:14} {}", suite.name, suite.summary);
     }
+    println!("{KERNEL:14} storms of 10,000,000 sections and 100,000 signals on the patched kernel, in QEMU");
 }
 
 /// Runs the suites of many minutes that are named, or all, each for `seconds` or as long as it needs; true if all passed.
 pub fn soak(names: &[String], loader: Option<&Path>, seconds: Option<u64>) -> anyhow::Result<bool> {
     let chosen = choose(SOAKS, names)?;
-    let loader = loader.map_or_else(artifact::build, |path| Ok(path.to_owned()))?;
-    let total = run_suites(&loader, &chosen, seconds)?;
+    let mut total = Counts::default();
+    if !chosen.is_empty() {
+        let loader = loader.map_or_else(artifact::build, |path| Ok(path.to_owned()))?;
+        total.add(run_suites(&loader, &chosen, seconds)?);
+    }
+    if names.is_empty() || names.iter().any(|name| name == KERNEL) {
+        total.add(kernel_tests(kernel::soak));
+    }
     println!("rtld: {} passed, {} failed", total.passed, total.failed);
     Ok(total.failed == 0 && total.passed > 0)
 }
@@ -52,6 +62,9 @@ pub fn run(names: &[String], loader: Option<&Path>) -> anyhow::Result<bool> {
         };
         total.add(run_suites(&loader, &chosen, None)?);
     }
+    if names.is_empty() && loader.is_none() || names.iter().any(|name| name == KERNEL) {
+        total.add(kernel_tests(kernel::suite));
+    }
     println!("rtld: {} passed, {} failed", total.passed, total.failed);
     Ok(total.failed == 0 && total.passed > 0)
 }
@@ -61,7 +74,7 @@ fn choose(suites: &'static [Suite], names: &[String]) -> anyhow::Result<Vec<&'st
         return Ok(suites.iter().collect());
     }
     let mut chosen = Vec::new();
-    for name in names.iter().filter(|name| *name != UNIT) {
+    for name in names.iter().filter(|name| *name != UNIT && *name != KERNEL) {
         match suites.iter().find(|suite| suite.name == name) {
             Some(suite) => chosen.push(suite),
             None => bail!("no suite {name} (see --list)"),
@@ -91,6 +104,21 @@ fn unit_tests() -> anyhow::Result<Counts> {
     println!("     {UNIT}: {:.1} s", start.elapsed().as_secs_f64());
     println!("suite {UNIT}: {} passed, {} failed", counts.passed, counts.failed);
     Ok(counts)
+}
+
+/// Runs the kernel's tests; those that cannot run count as one that failed.
+fn kernel_tests(run: fn() -> anyhow::Result<kernel::Counts>) -> Counts {
+    let start = Instant::now();
+    let counts = match run() {
+        Ok(counts) => Counts { passed: counts.passed, failed: counts.failed },
+        Err(error) => {
+            println!("FAIL {KERNEL}: {error:#}");
+            Counts { passed: 0, failed: 1 }
+        }
+    };
+    println!("     {KERNEL}: {:.1} s", start.elapsed().as_secs_f64());
+    println!("suite {KERNEL}: {} passed, {} failed", counts.passed, counts.failed);
+    counts
 }
 
 /// "test result: ok. 3 passed; 0 failed; ..."

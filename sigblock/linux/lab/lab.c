@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-int failed;
+int full_figures, failed;
 __thread volatile uint32_t word __attribute__((aligned(64)));
 volatile int handled, last_signal, last_code, last_value, handled_inside, order[256];
 volatile pid_t last_thread;

@@ -32,6 +32,8 @@ struct test {
 extern const struct test protocol_tests[], action_tests[], fault_tests[], process_tests[], thread_tests[];
 extern const struct test wait_tests[], tool_tests[], mask_tests[], memory_tests[], security_tests[], storm_tests[];
 
+/* Storms do what issue and README name, not a short part of it. */
+extern int full_figures;
 extern int failed;
 void check_failed(const char *file, int line, const char *what);
 #define CHECK(condition)                                             \

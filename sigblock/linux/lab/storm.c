@@ -1,33 +1,41 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Sections and signals as fast as they go: threads run nested sections, a child
+ * Sections under a storm of signals: threads run nested sections, another one
  * queues real-time signals at them.  Every signal that was sent is handled once,
  * none inside a section.  The detector is tested too: a section that ends in
  * three instructions must lose the flag, or a run without fault proves nothing.
  */
 #include "lab.h"
 #include <pthread.h>
-#include <sched.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #define THREADS_MAX 4
-/* What each storm must have done at least. */
-#define SECTIONS_MIN 300000l
-#define SIGNALS_MIN 2000l
 #define STORM_SIGNAL (SIGRTMIN + 2)
+#define BURST_MAX 16
+/* So few pending signals make the queue full. */
+#define FULL_QUEUE 128
+/* Who has taken all signals does so many sections before the next come: else a thread does nothing but handle signals. */
+#define SECTIONS_BETWEEN 300
 
 struct storm_thread {
 	pthread_t thread;
 	volatile pid_t id;
 	volatile long sections, received, inside, torn;
+	/* the sender's */
+	long sent, sections_then;
 };
 
+enum kind { TO_THREADS, FILLING_THE_QUEUE, TO_THE_PROCESS };
+
 static struct storm_thread threads[THREADS_MAX];
+static int thread_count;
+static enum kind kind;
 static __thread struct storm_thread *self;
 /* Equal outside of sections only. */
 static __thread volatile long begun, ended;
-static volatile int quit, done;
+static volatile int no_more_signals, quit;
+static volatile long sent;
 
 static void storm_handler(int signal)
 {
@@ -54,106 +62,145 @@ static void *storm_sections(void *pointer)
 		self->sections += 100;
 	}
 	self->torn += word != 0;
-	__atomic_add_fetch(&done, 1, __ATOMIC_SEQ_CST);
-	while (quit < 2)
-		nap(0.005);
 	return NULL;
 }
 
-static long sections(int count)
+static long sections(void)
 {
 	long sum = 0;
 
-	for (int i = 0; i < count; i++)
+	for (int i = 0; i < thread_count; i++)
 		sum += threads[i].sections;
 	return sum;
 }
 
-/* shared[0]: stop, shared[1]: sent; shared[8 + i]: sent to thread i. */
-static void send_signals(volatile int *shared, pid_t process, int count, int pause_loops, int to_process)
+static long received(void)
+{
+	long sum = 0;
+
+	for (int i = 0; i < thread_count; i++)
+		sum += threads[i].received;
+	return sum;
+}
+
+/* Is what was sent handled, and has the target run sections since? */
+static int ready(const struct storm_thread *target)
+{
+	if (kind == TO_THE_PROCESS)
+		return received() == sent && sections() - target->sections_then >= SECTIONS_BETWEEN;
+	return target->received == target->sent && target->sections - target->sections_then >= SECTIONS_BETWEEN;
+}
+
+static int send_one(struct storm_thread *target)
 {
 	siginfo_t info;
 
 	memset(&info, 0, sizeof(info));
 	info.si_code = SI_QUEUE;
 	info.si_signo = STORM_SIGNAL;
-	while (!shared[0]) {
-		for (int i = 0; i < count; i++) {
-			long result = to_process ? syscall(SYS_rt_sigqueueinfo, process, STORM_SIGNAL, &info) :
-						   syscall(SYS_rt_tgsigqueueinfo, process, threads[i].id, STORM_SIGNAL, &info);
-			if (result == 0) {
-				shared[8 + i]++;
-				shared[1]++;
-			} else {
-				nap(0.0001); /* the queue is full */
-			}
-			for (volatile int k = 0; k < pause_loops; k++)
-				;
-		}
-	}
-	_exit(0);
+	/* before the call: the handler may run before it returns */
+	target->sent++;
+	sent++;
+	if ((kind == TO_THE_PROCESS ? syscall(SYS_rt_sigqueueinfo, getpid(), STORM_SIGNAL, &info) :
+				      syscall(SYS_rt_tgsigqueueinfo, getpid(), target->id, STORM_SIGNAL, &info)) == 0)
+		return 1;
+	CHECK(errno == EAGAIN);
+	target->sent--;
+	sent--;
+	return 0;
 }
 
-static void storm(int count, int pause_loops, int to_process)
+static void *send_signals(void *unused)
+{
+	unsigned random = 1;
+
+	while (!no_more_signals) {
+		for (int i = 0; i < (kind == TO_THE_PROCESS ? 1 : thread_count); i++) {
+			if (!ready(&threads[i]))
+				continue;
+			random = random * 1103515245 + 12345;
+			/* at any place of the section's loop */
+			for (volatile unsigned k = 0; k < random >> 24; k++)
+				;
+			for (unsigned n = (random >> 16) % BURST_MAX + 1; kind == FILLING_THE_QUEUE || n; n--)
+				if (!send_one(&threads[i]))
+					break;
+			threads[i].sections_then = kind == TO_THE_PROCESS ? sections() : threads[i].sections;
+		}
+		nap(0.00005);
+	}
+	return unused;
+}
+
+/* What each storm has done at least. */
+static long sections_wanted(void)
+{
+	return full_figures ? 10000000 : 200000;
+}
+
+static long signals_wanted(void)
+{
+	return full_figures ? 100000 : 2000;
+}
+
+static void storm(int count, enum kind of)
 {
 	struct sigaction action = { .sa_handler = storm_handler, .sa_flags = SA_RESTART };
-	long received = 0, inside = 0, torn = 0;
-	volatile int *shared = shared_memory();
-	pid_t process = getpid(), sender;
-	double start = now();
+	struct rlimit few = { FULL_QUEUE, FULL_QUEUE };
+	long inside = 0, torn = 0;
+	double start = now(), end;
+	pthread_t sender;
 	sigset_t all;
 
+	thread_count = count;
+	kind = of;
+	if (kind == FILLING_THE_QUEUE)
+		CHECK(setrlimit(RLIMIT_SIGPENDING, &few) == 0);
 	sigaction(STORM_SIGNAL, &action, NULL);
 	for (int i = 0; i < count; i++)
 		CHECK(pthread_create(&threads[i].thread, NULL, storm_sections, &threads[i]) == 0);
 	for (int i = 0; i < count; i++)
 		WAIT_FOR(threads[i].id);
-	/* nothing for this thread */
+	/* nothing for this thread and the sender */
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, NULL);
-	sender = fork();
-	if (!sender)
-		send_signals(shared, process, count, pause_loops, to_process);
-	while (shared[1] < SIGNALS_MIN || sections(count) < SECTIONS_MIN)
+	CHECK(pthread_create(&sender, NULL, send_signals, NULL) == 0);
+	while (sent < signals_wanted() || sections() < sections_wanted())
 		nap(0.01);
-	shared[0] = 1;
-	reap(sender);
-	quit = 1;
-	while (done < count)
+	no_more_signals = 1;
+	pthread_join(sender, NULL);
+	for (end = now() + 30; received() < sent && now() < end;)
 		nap(0.005);
-	/* what is still pending for the process */
-	nap(0.05);
-	quit = 2;
+	quit = 1;
 	for (int i = 0; i < count; i++) {
 		pthread_join(threads[i].thread, NULL);
-		received += threads[i].received;
 		inside += threads[i].inside;
 		torn += threads[i].torn;
-		CHECK(to_process || threads[i].received == shared[8 + i]);
+		CHECK(kind == TO_THE_PROCESS || threads[i].received == threads[i].sent);
 	}
-	printf("    storm: %d threads, %ld sections, %d signals sent, %ld handled, %ld inside, %ld torn, %.1f s\n", count,
-	       sections(count), shared[1], received, inside, torn, now() - start);
-	CHECK(received == shared[1] && inside == 0 && torn == 0);
+	printf("    storm: %d threads, %ld sections, %ld signals sent, %ld lost, %ld inside, %ld torn, %.1f s\n", count,
+	       sections(), sent, sent - received(), inside, torn, now() - start);
+	CHECK(received() == sent && inside == 0 && torn == 0);
 }
 
 static void storm_one_thread(void)
 {
-	storm(1, 50, 0);
+	storm(1, TO_THREADS);
 }
 
 static void storm_four_threads(void)
 {
-	storm(4, 50, 0);
+	storm(4, TO_THREADS);
 }
 
 static void storm_full_queue(void)
 {
-	storm(4, 0, 0);
+	storm(4, FILLING_THE_QUEUE);
 }
 
 static void storm_of_the_process(void)
 {
-	storm(4, 50, 1);
+	storm(4, TO_THE_PROCESS);
 }
 
 /*

@@ -20,7 +20,9 @@ const DIRECTORIES: [&str; 7] = ["rtld/", "sigblock/", "tests/", "xtask/", "docs/
 pub fn run(context: &Context, report: &mut Report) -> Result<()> {
     let read = |path: &str| fs::read_to_string(context.root.join(path)).with_context(|| path.to_owned());
     let (readme, manual) = (read("README.md")?, read("docs/rtld.1")?);
-    lint(context, report)?;
+    for page in ["docs/rtld.1", "docs/sigblock.2"] {
+        lint(context, report, page)?;
+    }
     let known = names_in_help(context)?;
     report.equal("the manual's options and variables are those of --help", names_in_manual(&manual), known.clone());
     report.equal("the README's options and variables are those of --help", names_in_tables(&readme), known);
@@ -42,15 +44,15 @@ pub fn run(context: &Context, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// The manual page is clean.
-fn lint(context: &Context, report: &mut Report) -> Result<()> {
+/// A manual page is clean.
+fn lint(context: &Context, report: &mut Report, page: &str) -> Result<()> {
     let output = Command::new("mandoc")
         .arg("-Tlint")
-        .arg(context.root.join("docs/rtld.1"))
+        .arg(context.root.join(page))
         .output()
         .context("mandoc (Debian package mandoc)")?;
     let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    report.equal("mandoc -Tlint docs/rtld.1", (output.status.code(), said.into_owned()), (Some(0), String::new()));
+    report.equal(format!("mandoc -Tlint {page}"), (output.status.code(), said.into_owned()), (Some(0), String::new()));
     Ok(())
 }
 

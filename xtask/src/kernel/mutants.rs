@@ -1,6 +1,7 @@
 //! `cargo xtask mutants kernel`: deliberate breakages of the patch, each of which a named test must catch. Owns their table and
 //! the tree they are built in, `target/kernel/mutants-KEY`, which stays for the next run.
 
+use super::tree::Tree;
 use super::{Config, Debian, boot, build, image, source};
 use anyhow::{Context as _, bail};
 use std::fs;
@@ -45,7 +46,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "not-offered-to-others",
         file: OWN,
-        from: "\tretarget_shared_pending(current, &unblocked);\n",
+        from: "\tsigfastblock_retarget(&unblocked);\n",
         to: "",
         caught_by: "a_free_thread_takes_it",
     },
@@ -129,15 +130,15 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "held-one-seen-as-pending",
         file: SIGNAL,
-        from: "PENDING(&t->pending, &blocked)",
+        from: "PENDING(&t->pending, blocked)",
         to: "PENDING(&t->pending, &t->blocked)",
         caught_by: "no_spin",
     },
     Mutant {
         name: "delivered-inside",
         file: SIGNAL,
-        from: "signr = dequeue_signal(current, &blocked,",
-        to: "signr = dequeue_signal(current, &current->blocked,",
+        from: "\t\t\t\t\t       sigfastblock_blocked(current, &space),\n",
+        to: "\t\t\t\t\t       &current->blocked,\n",
         caught_by: "section",
     },
     Mutant {
@@ -157,8 +158,8 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "sigpending-forgets-held",
         file: SIGNAL,
-        from: "\tblocked = sigfastblock_blocked(current);\n\tsigandsets(set,",
-        to: "\tblocked = current->blocked;\n\tsigandsets(set,",
+        from: "sigandsets(set, sigfastblock_blocked(current, &space), set)",
+        to: "sigandsets(set, &current->blocked, set)",
         caught_by: "section",
     },
     Mutant {
@@ -192,7 +193,7 @@ pub fn run(names: &[String]) -> anyhow::Result<bool> {
         let path = tree.source.join(mutant.file);
         let good = super::read(&path)?;
         fs::write(&path, broken(mutant, &good)?)?;
-        let built = build::compile(&tree).and_then(|()| build::strip(&tree, &vmlinux));
+        let built = tree.compile(&["vmlinux"]).and_then(|()| tree.strip(&vmlinux));
         fs::write(&path, good)?;
         built.with_context(|| format!("mutant {}", mutant.name))?;
         let report = boot::run(&vmlinux, &image, &[super::TESTS, mutant.caught_by], Config::Default, &mut |_| ())?;
@@ -210,21 +211,20 @@ pub fn run(names: &[String]) -> anyhow::Result<bool> {
 }
 
 /// The built tree; made anew if its making did not come to the end.
-fn tree(source: &source::Source, place: &Path) -> anyhow::Result<build::Tree> {
+fn tree(source: &source::Source, place: &Path) -> anyhow::Result<Tree> {
     let stamp = place.join("built");
     if !stamp.exists() {
         if place.exists() {
             fs::remove_dir_all(place)?;
         }
         eprintln!("mutants kernel: building the kernel that is broken afterwards, some minutes");
-        let tree = build::unpack(source, Config::Default, place)?;
-        build::compile(&tree)?;
+        let tree = Tree::unpack(source, place)?;
+        tree.apply(&build::whole_patch(source.debian)?)?;
+        tree.configure(&build::fragments(Config::Default)?)?;
+        tree.compile(&["vmlinux"])?;
         fs::write(&stamp, "")?;
     }
-    Ok(build::Tree {
-        source: place.join(format!("linux-source-{}", source.debian.linux())),
-        objects: place.join("objects"),
-    })
+    Ok(Tree::at(source, place))
 }
 
 fn broken(mutant: &Mutant, good: &str) -> anyhow::Result<String> {

@@ -39,7 +39,7 @@ static void hold(void)
 	current->sigfb_held = section_mask(current);
 	/* Let the others have what we will not take for now */
 	sigandnsets(&unblocked, &current->sigfb_held, &current->blocked);
-	retarget_shared_pending(current, &unblocked);
+	sigfastblock_retarget(&unblocked);
 	recalc_sigpending();
 	spin_unlock_irq(&current->sighand->siglock);
 }
@@ -110,13 +110,10 @@ void __sigfastblock_look(void)
 	set_notify_resume(current);
 }
 
-sigset_t __sigfastblock_blocked(struct task_struct *t)
+void __sigfastblock_blocked(struct task_struct *t, sigset_t *blocked)
 {
-	sigset_t blocked;
-
-	sigandnsets(&blocked, &t->sigfb_held, &t->sigfb_forced);
-	sigorsets(&blocked, &blocked, &t->blocked);
-	return blocked;
+	sigandnsets(blocked, &t->sigfb_held, &t->sigfb_forced);
+	sigorsets(blocked, blocked, &t->blocked);
 }
 
 /*

@@ -16,17 +16,17 @@
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 
-/* kernel/signal.c: wake others for what tsk does not take. Under ->siglock. */
-void retarget_shared_pending(struct task_struct *tsk, sigset_t *which);
-
 #ifdef CONFIG_SIGFASTBLOCK
+/* kernel/signal.c: wake others for what current does not take. Under ->siglock. */
+void sigfastblock_retarget(sigset_t *which);
+
 long prctl_sigfastblock(unsigned long cmd, unsigned long arg1,
 			unsigned long arg2, unsigned long arg3);
 void sigfastblock_fork(struct task_struct *child, u64 clone_flags);
 void sigfastblock_exec(void);
 void __sigfastblock_sync(void);
 void __sigfastblock_look(void);
-sigset_t __sigfastblock_blocked(struct task_struct *t);
+void __sigfastblock_blocked(struct task_struct *t, sigset_t *blocked);
 void __sigfastblock_force(int sig, struct task_struct *t);
 bool __sigfastblock_defers(int sig, struct task_struct *t);
 bool __sigfastblock_may_hold(int sig, struct task_struct *t);
@@ -66,10 +66,14 @@ static inline void sigfastblock_look(void)
 		__sigfastblock_look();
 }
 
-/* The signal mask, with what the word blocks. */
-static inline sigset_t sigfastblock_blocked(struct task_struct *t)
+/* The signal mask, with what the word blocks; space is for their union. */
+static inline sigset_t *sigfastblock_blocked(struct task_struct *t,
+					     sigset_t *space)
 {
-	return sigfastblock_active(t) ? __sigfastblock_blocked(t) : t->blocked;
+	if (!sigfastblock_active(t))
+		return &t->blocked;
+	__sigfastblock_blocked(t, space);
+	return space;
 }
 
 /* A sender's question: does the task have this signal held? */
@@ -113,7 +117,7 @@ static inline void sigfastblock_waited(const sigset_t *held)
 	current->sigfb_held = *held;
 	/* Of two that came for the process only one was waited for */
 	if (sigfastblock_active(current))
-		retarget_shared_pending(current, &current->sigfb_held);
+		sigfastblock_retarget(&current->sigfb_held);
 }
 #else
 static inline long prctl_sigfastblock(unsigned long cmd, unsigned long arg1,
@@ -122,9 +126,10 @@ static inline long prctl_sigfastblock(unsigned long cmd, unsigned long arg1,
 	return -EINVAL;
 }
 
-static inline sigset_t sigfastblock_blocked(struct task_struct *t)
+static inline sigset_t *sigfastblock_blocked(struct task_struct *t,
+					     sigset_t *space)
 {
-	return t->blocked;
+	return &t->blocked;
 }
 
 static inline sigset_t sigfastblock_wait(const sigset_t *mask)
