@@ -9,6 +9,7 @@
 
 use crate::library::Library;
 use crate::offsets::{Offsets, StackPermissions, VDSO_FUNCTION_COUNT, namespace};
+use crate::processor::{self, Features, Processor};
 use crate::region::{OutsideRegion, Region};
 
 /// A recognised glibc whose loader file is mapped and passive.
@@ -200,6 +201,17 @@ impl Glibc {
         }
         // Not zero: that would tell libc that there is no loader, and it would leave out checks and crash in dlopen.
         read_only.write_usize(offsets.initial_directories, facts.empty_directory)
+    }
+
+    /// Stores what the processor is, if there are rules for it and for this release; whether it did. After `publish`, and before
+    /// the loader file's resolver, which otherwise finds out itself. Not if the user has set one of the tunables of the processor,
+    /// or the kernel gave no AT_MINSIGSTKSZ: the resolver knows what follows from that.
+    pub fn publish_processor(&self, processor: &impl Processor) -> Result<bool, OutsideRegion> {
+        let offsets = &self.offsets.read_only;
+        let Some(start) = offsets.processor else { return Ok(false) };
+        let Some(features) = Features::of(processor) else { return Ok(false) };
+        processor::store(&features, start, offsets, self.read_only)?;
+        Ok(true)
     }
 
     /// Stores the head and the length of the list of objects.

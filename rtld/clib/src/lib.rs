@@ -12,6 +12,7 @@ pub mod host;
 pub mod library;
 pub mod link_map;
 pub mod offsets;
+pub mod processor;
 pub mod recognise;
 pub mod region;
 pub mod substitutes;

@@ -107,6 +107,8 @@ pub struct ReadOnlyOffsets {
     pub hwcap: usize,
     /// `_dl_hwcap2`.
     pub hwcap2: usize,
+    /// `_dl_x86_cpu_features`, where its layout and the rules for it are those of `processor`.
+    pub processor: Option<usize>,
     /// `_dl_auxv`.
     pub auxv: usize,
     /// `_dl_tls_static_size`: TLS blocks, surplus and thread descriptor.

@@ -11,6 +11,7 @@ use rtld_elf::{Hash, PF_W, PF_X, Sym};
 use crate::host::{Glibc, PassiveSymbols};
 use crate::library::Library;
 use crate::offsets::{Offsets, VDSO_FUNCTION_COUNT};
+use crate::processor;
 use crate::region::Region;
 use crate::table::TABLE;
 use crate::unsupported::{Found, Reason, Unsupported};
@@ -210,6 +211,11 @@ impl<'a> Check<'_, 'a> {
         self.zero("_dl_sysinfo_map", self.read_only, read_only.vdso_map)?;
         for index in 0..VDSO_FUNCTION_COUNT {
             self.zero("a vDSO function", self.read_only, read_only.vdso_functions + 8 * index)?;
+        }
+        if let Some(offset) = read_only.processor {
+            self.zero("_dl_x86_cpu_features", self.read_only, offset)?;
+            let flags = self.word("_dl_x86_hwcap_flags", self.read_only, offset + processor::SIZE)?;
+            same("_dl_x86_hwcap_flags", flags, u64::from_le_bytes(*b"sse2\0\0\0\0"))?;
         }
         if let Some(offset) = read_only.vdso_getrandom {
             self.zero("_dl_vdso_getrandom", self.read_only, offset)?;

@@ -6,6 +6,7 @@ use crate::stack::InitialStack;
 use crate::start;
 use core::fmt;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use rtld_clib::processor::This;
 use rtld_clib::{Callbacks, Glibc, Library, RseqFacts, Tunables, Unsupported};
 use rtld_link::deferred::is_code;
 use rtld_link::error::{Error, Reason};
@@ -41,12 +42,14 @@ struct Settings {
     optional_static_tls: usize,
     /// glibc.pthread.rseq.
     rseq: bool,
+    /// Whether one of glibc.cpu is set.
+    processor: bool,
 }
 
 impl Default for Settings {
     /// glibc's own defaults (dl-tunables.list).
     fn default() -> Settings {
-        Settings { namespaces: 4, optional_static_tls: 512, rseq: true }
+        Settings { namespaces: 4, optional_static_tls: 512, rseq: true, processor: false }
     }
 }
 
@@ -144,7 +147,18 @@ fn apply_tunables(loader: &Library<'_>, stack: InitialStack, trust: Trust) -> Se
     settings.namespaces = number(b"glibc.rtld.nns", settings.namespaces);
     settings.optional_static_tls = number(b"glibc.rtld.optional_static_tls", settings.optional_static_tls);
     settings.rseq = number(b"glibc.pthread.rseq", 1) != 0;
+    settings.processor = tunables.iter().any(|tunable| {
+        tunable.is_set() != Ok(false) && tunable.name().is_none_or(|name| name.starts_with(b"glibc.cpu."))
+    });
     settings
+}
+
+/// Finds out about the processor in the place of the C library's resolver, where nothing special is asked of it.
+pub fn publish_processor(host: &Host, minimum_signal_stack: usize) -> Result<(), Error> {
+    if !host.settings.processor && minimum_signal_stack != 0 {
+        host.glibc.publish_processor(&This).map_err(outside)?;
+    }
+    Ok(())
 }
 
 /// Bytes above the thread pointer that belong to a thread.

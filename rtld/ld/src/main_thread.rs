@@ -1,7 +1,7 @@
 //! The main thread as the C library expects it, and what the C library is told about the process before anything is
 //! relocated. Without a C library the same steps do what the psABI asks.
 
-use crate::host::{Host, library_of, outside, rseq_facts};
+use crate::host::{Host, library_of, outside, publish_processor, rseq_facts};
 use crate::stack::InitialStack;
 use core::sync::atomic::Ordering;
 use rtld_clib::{ProcessFacts, ThreadFacts};
@@ -94,6 +94,7 @@ fn publish(world: &World, snapshot: &Snapshot, host: &Host, stack: InitialStack,
         empty_directory: (&raw const NO_DIRECTORIES).expose_provenance(),
     };
     host.glibc.publish(&facts).map_err(outside)?;
+    publish_processor(host, facts.minimum_signal_stack)?;
     let vdso = snapshot.objects.iter().find(|(_, object)| object.role == Role::Vdso);
     if let Some((index, object)) = vdso
         && let Some(library) = library_of(object)

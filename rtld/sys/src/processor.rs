@@ -56,7 +56,11 @@ pub fn platform() -> Option<&'static str> {
         return None;
     }
     let leaf_7 = __cpuid_count(7, 0).ebx;
-    let is_phi = leaf_7 & LEAF_7_EBX_PHI == LEAF_7_EBX_PHI && enabled_state() & STATE_AVX512 == STATE_AVX512;
+    let is_phi = leaf_7 & LEAF_7_EBX_PHI == LEAF_7_EBX_PHI && {
+        // SAFETY: level 3 has OSXSAVE.
+        let state = unsafe { enabled_state() };
+        state & STATE_AVX512 == STATE_AVX512
+    };
     Some(if is_phi { "xeon_phi" } else { "haswell" })
 }
 
@@ -75,7 +79,8 @@ fn highest() -> Option<Level> {
         return Some(Level::V2);
     }
     // OSXSAVE (leaf 1 ECX bit 27) is set, so XGETBV exists.
-    let state = enabled_state();
+    // SAFETY: as said.
+    let state = unsafe { enabled_state() };
     let leaf_7 = if __cpuid(0).eax >= 7 { __cpuid_count(7, 0).ebx } else { 0 };
     if leaf_7 & LEAF_7_EBX_V3 != LEAF_7_EBX_V3 || state & STATE_AVX != STATE_AVX {
         return Some(Level::V2);
@@ -86,7 +91,17 @@ fn highest() -> Option<Level> {
     Some(Level::V4)
 }
 
-fn enabled_state() -> u64 {
+/// The registers EAX, EBX, ECX, EDX that CPUID leaves behind.
+pub fn ask(leaf: u32, subleaf: u32) -> [u32; 4] {
+    let answer = __cpuid_count(leaf, subleaf);
+    [answer.eax, answer.ebx, answer.ecx, answer.edx]
+}
+
+/// XCR0: the states that the system saves at a change of threads.
+///
+/// # Safety
+/// CPUID leaf 1 has OSXSAVE, ECX bit 27.
+pub unsafe fn enabled_state() -> u64 {
     #[target_feature(enable = "xsave")]
     fn read() -> u64 {
         // SAFETY: XCR0 exists where XSAVE does.

@@ -31,6 +31,7 @@ mod suite_mapping;
 mod suite_memory;
 mod suite_nss;
 mod suite_plugin;
+mod suite_processor;
 mod suite_programs;
 mod suite_relocations;
 mod suite_runner;
@@ -76,6 +77,11 @@ pub const SUITES: &[Suite] = &[
     Suite { name: "runner", summary: "the harness notices what it must", run: suite_runner::run },
     Suite { name: "programs", summary: "programs of the distribution, four ways each", run: suite_programs::run },
     Suite { name: "system-calls", summary: "system calls of a start", run: suite_system_calls::run },
+    Suite {
+        name: "processor",
+        summary: "what the C library knows of this and other processors, and how often CPUID is executed",
+        run: suite_processor::run,
+    },
     Suite { name: "memory", summary: "resident memory at exit", run: suite_memory::run },
     Suite {
         name: "direct",
