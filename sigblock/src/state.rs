@@ -5,7 +5,7 @@
 
 use crate::callback::Open;
 use crate::stash::Stash;
-use crate::{deliver, hold};
+use crate::{deliver, hold, word};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use rtld_sys::{signal, thread};
 
@@ -15,7 +15,7 @@ use rtld_sys::{signal, thread};
 pub struct ThreadState {
     /// The word.
     pub word: AtomicU32,
-    /// REGISTERED, IN_VFORK and WATCHED.
+    /// REGISTERED, IN_VFORK and WATCHED; above them the count of `rests`.
     pub(crate) state: AtomicU32,
     /// While the word is marked: the signal mask to go back to at the section's end.
     pub(crate) saved: AtomicU64,
@@ -56,6 +56,23 @@ pub(crate) const REGISTERED: u32 = 1;
 pub(crate) const WATCHED: u32 = 4;
 /// The thread has lent its stack and state to a vfork child that runs now.
 pub(crate) const IN_VFORK: u32 = 2;
+
+impl ThreadState {
+    /// Counts a moment at which the calling thread, though inside a section, looks at nothing that sections protect. Not if a
+    /// section around this one may be looking.
+    #[inline]
+    pub fn rest(&self) {
+        if word::count(self.word.load(Ordering::Relaxed)) == 1 {
+            // SAFETY: the calling thread's own word, whose low bits stay as they are.
+            unsafe { word::enter(&self.state) };
+        }
+    }
+
+    /// How many such moments there were, modulo 2^28; for other threads to compare.
+    pub fn rests(&self) -> u32 {
+        word::count(self.state.load(Ordering::Acquire))
+    }
+}
 
 /// Size and alignment of the state.
 pub const AREA: (usize, usize) = (size_of::<ThreadState>(), align_of::<ThreadState>());

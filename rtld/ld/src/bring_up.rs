@@ -136,5 +136,7 @@ fn relocate(world: &World, snapshot: &Snapshot, state: &State, statistics: bool)
     for (index, _) in snapshot.objects.iter().rev() {
         relocator.relocate(index, &mut later)?;
     }
+    // Nothing of it is ever unloaded.
+    core::mem::take(&mut later.descriptors).hand_out(|_| None);
     Ok(later)
 }

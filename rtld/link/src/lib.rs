@@ -9,6 +9,7 @@
 extern crate alloc;
 
 pub mod deferred;
+pub mod descriptors;
 pub mod directories;
 pub mod error;
 pub mod fallible;

@@ -277,8 +277,8 @@ pub struct Closure {
 pub struct Scopes {
     /// The program, its libraries, and what was opened for all.
     pub global: Scope,
-    /// What was opened, in the order of opening.
-    pub closures: Vec<Closure>,
+    /// What was opened, in the order of opening. Whoever makes the scopes keeps them as long as the scopes are read.
+    pub closures: Vec<&'static Closure>,
     /// Roots whose closures come before the global scope for their members (RTLD_DEEPBIND).
     pub deep: Vec<ObjectIndex>,
 }
@@ -286,12 +286,12 @@ pub struct Scopes {
 impl Scopes {
     /// The closure of a root.
     pub fn closure(&self, root: ObjectIndex) -> Option<&Closure> {
-        self.closures.iter().find(|closure| closure.root == root)
+        self.closures.iter().copied().find(|closure| closure.root == root)
     }
 
     /// The closures that an object is a member of, without the program's, all of which is in the global scope.
-    fn containing(&self, member: ObjectIndex) -> impl Iterator<Item = &Closure> {
-        let others = self.closures.iter().filter(|closure| closure.root != ObjectIndex(0));
+    fn containing(&self, member: ObjectIndex) -> impl Iterator<Item = &'static Closure> {
+        let others = self.closures.iter().copied().filter(|closure| closure.root != ObjectIndex(0));
         others.filter(move |closure| closure.members.contains(&member))
     }
 }

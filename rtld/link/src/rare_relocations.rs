@@ -2,16 +2,16 @@
 //! those that hold an address go through `pass`, many at a time, and never come here.
 
 use crate::deferred::{CopiedRange, Deferred};
+use crate::descriptors::DynamicDescriptor;
 use crate::error::Reason;
-use crate::fallible::{try_box, try_push};
+use crate::fallible::try_push;
 use crate::lookup::Purpose;
 use crate::object::{ObjectIndex, Role};
 use crate::pass::Pass;
 use crate::places::Place;
-use crate::relocate::{DynamicDescriptor, Target};
+use crate::relocate::Target;
 use crate::static_tls::Module;
 use crate::text::Text;
-use alloc::boxed::Box;
 use rtld_elf::relocation as kind;
 use rtld_elf::{Rela, Sym};
 
@@ -227,10 +227,9 @@ impl<'s> Pass<'_, 's> {
         }
         let record =
             DynamicDescriptor { module: u64::from(tls.id(module)), offset, generation: tls.generation() as u64 };
-        // Lives as long as the object, whose code may use it until it is unmapped.
-        let record: &'static DynamicDescriptor = Box::leak(try_box(record)?);
+        let record = self.later.descriptors.add(self.index, record)?;
         place.store(self.relocator.entries.tls_dynamic as u64);
-        place.second().store(core::ptr::from_ref(record).expose_provenance() as u64);
+        place.second().store(record as u64);
         Ok(())
     }
 

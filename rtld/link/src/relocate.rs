@@ -2,6 +2,7 @@
 //! tables lie in `pass`, the types of relocations that are rare in `rare_relocations`.
 
 use crate::deferred::{CopiedRange, Deferred};
+use crate::descriptors::Descriptors;
 use crate::error::{Error, Reason};
 use crate::lookup::{Definition, Purpose, Reference, Resolver, WantedVersion};
 use crate::map::Pages;
@@ -42,18 +43,6 @@ pub struct Entries {
     pub tls_undefined: usize,
 }
 
-/// What a TLS descriptor of a dynamic module points to. The first two words are what `__tls_get_addr` takes.
-#[repr(C)]
-#[derive(Debug)]
-pub struct DynamicDescriptor {
-    /// Module id.
-    pub module: u64,
-    /// Offset in its block.
-    pub offset: u64,
-    /// A thread whose vector is as new as this knows the module.
-    pub generation: u64,
-}
-
 /// When the functions an object calls are looked up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Binding {
@@ -90,6 +79,8 @@ pub struct Later {
     pub deferred: Vec<Deferred>,
     /// Data that the program copied.
     pub copies: Vec<CopiedRange>,
+    /// What TLS descriptors point to.
+    pub descriptors: Descriptors,
 }
 
 /// What a symbol reference came to.

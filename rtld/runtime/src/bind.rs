@@ -120,7 +120,7 @@ fn look_for(
 /// Whether something from one object may lead to another only after a bond was noted: not where the other one stays
 /// anyway, nor where it is needed by the first.
 pub(crate) fn needs_bond(snapshot: &Snapshot, from: ObjectIndex, to: ObjectIndex) -> bool {
-    let needs = |closure: &Closure| closure.root == from && closure.members.contains(&to);
+    let needs = |closure: &&Closure| closure.root == from && closure.members.contains(&to);
     to != from
         && !pins::stays(snapshot.handle(to))
         && snapshot.needs.binary_search(&(from, to)).is_err()

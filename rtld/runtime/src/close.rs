@@ -87,6 +87,7 @@ fn unload_unused(world: &World, refuse: Refuse) {
         }
     }
     lock::wake_all(&world.rounds);
+    writer::relieve(world);
 }
 
 fn end_round(world: &World, state: &mut State) {
@@ -174,7 +175,7 @@ fn remove(world: &World, state: &mut State, closing: &[ObjectIndex]) {
         return;
     }
     let gone = |index: &ObjectIndex| closing.contains(index);
-    state.opened.retain(|opened| !gone(&opened.root));
+    state.forget_opened(|root| gone(&root));
     state.global.retain(|index| !gone(index));
     state.bonds.retain(|bond| !gone(&bond.from) && !gone(&bond.to));
     for &index in closing.iter().rev() {
@@ -210,7 +211,8 @@ fn keep_scopes(state: &mut State, closing: &[ObjectIndex]) -> Result<(), OutOfMe
         for member in state.objects.closure(root)? {
             let stays = member >= state.first_later && !closing.contains(&member);
             if stays && !state.opened.iter().any(|opened| opened.root == member) {
-                try_push(&mut state.opened, Opened { root: member, count: 0, deep: false })?;
+                let opened = Opened::new(&state.objects, member, 0, false)?;
+                try_push(&mut state.opened, opened)?;
             }
         }
     }

@@ -127,6 +127,7 @@ pub unsafe fn step(place: *mut Iteration, result: i32) -> *mut ProgramHeaderInfo
     if !iteration.visited.is_null() {
         pins::end_visit(core::mem::replace(&mut iteration.visited, core::ptr::null_mut()));
     }
+    state.rest();
     iteration.result = result;
     if result == 0 && look(world, iteration) {
         return &raw mut iteration.information;

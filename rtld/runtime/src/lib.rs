@@ -24,6 +24,7 @@ pub mod lock;
 pub mod nearest;
 pub mod open;
 pub mod pins;
+mod reclaim;
 pub mod resolve;
 pub mod symbol;
 mod thread_block;

@@ -140,6 +140,7 @@ pub fn open(world: &World, name: &[u8], mode: u32, caller: usize, refuse: Refuse
             Outcome::Unloading(round) => lock::wait_while(&world.rounds, round),
         }
     };
+    writer::relieve(world);
     if let Some(fresh) = &prepared.fresh
         && let Err(error) = complete(world, fresh)
     {
@@ -298,7 +299,8 @@ impl Opening<'_> {
             Some(opened) => opened.count = opened.count.saturating_add(1),
             None => {
                 let deep = deep && root >= self.state.first_later;
-                try_push(&mut self.state.opened, Opened { root, count: 1, deep })?;
+                let opened = Opened::new(&self.state.objects, root, 1, deep)?;
+                try_push(&mut self.state.opened, opened)?;
                 changed = true;
             }
         }
@@ -444,6 +446,10 @@ impl Opening<'_> {
         for (index, _) in fresh {
             relocator.relocate(index, &mut later)?;
         }
+        core::mem::take(&mut later.descriptors).hand_out(|index| {
+            // SAFETY: null, or a handle that was made a moment ago and that nobody else knows.
+            unsafe { self.state.handle(index).as_mut() }.map(|handle| &mut handle.descriptors)
+        });
         if let Some(host) = process.host {
             for (index, object) in self.state.objects.iter().filter(|(index, _)| *index >= first) {
                 let module = self.state.tls.module(index);
@@ -457,7 +463,7 @@ impl Opening<'_> {
 
     /// Undoes what was loaded from `first` on; nobody has seen it. `global` is how many objects the global scope had.
     fn roll_back(&mut self, first: ObjectIndex, global: usize) {
-        self.state.opened.retain(|opened| opened.root < first);
+        self.state.forget_opened(|root| root >= first);
         self.state.global.truncate(global);
         self.state.bonds.retain(|bond| bond.from < first && bond.to < first);
         for position in (first.0..self.state.objects.bound() as u32).rev() {

@@ -5,10 +5,12 @@
 
 use crate::fork;
 use crate::lock::Lock;
+use crate::reclaim::{Reader, Readers};
 use crate::world::{Handle, Snapshot, World};
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
-use rtld_link::fallible::{OutOfMemory, try_box};
+use rtld_link::fallible::{OutOfMemory, try_box, try_push};
 use rtld_sys::thread;
 use sigblock::{callback, section, word};
 
@@ -202,30 +204,44 @@ pub fn before_another(world: &World) {
     world.iterating.share();
 }
 
-/// Whether nobody reads what was published before now. Called by a writer: the calling thread is inside the writer's section,
-/// and those around callbacks of its own, which look at no snapshot; anything more is a reader that was interrupted.
-pub(crate) fn nobody_reads(world: &World) -> bool {
-    let state = sigblock::current();
-    if word::count(state.word.load(Ordering::Relaxed)) != callback::raised(state) + 1 {
-        return false;
+/// Threads are readers by their control blocks; asked by a writer.
+impl Readers for Threads {
+    fn barrier(&self) -> bool {
+        if self.lock.briefly(|| self.controls().nth(1).is_none()) {
+            return true;
+        }
+        if !self.barrier.load(Ordering::Relaxed) {
+            self.barrier.store(thread::register_barrier().is_ok(), Ordering::Relaxed);
+        }
+        // Each thread either has its raised word visible to us now, or will see what we have published.
+        thread::barrier_in_all_threads().is_ok()
     }
-    let threads = &world.threads;
-    let alone = threads.lock.briefly(|| threads.controls().nth(1).is_none());
-    if alone {
-        return true;
+
+    fn collect(&self, threads: &mut Vec<Reader>) -> Result<(), OutOfMemory> {
+        self.lock.briefly(|| {
+            self.controls().try_for_each(|control| {
+                // SAFETY: control blocks stay mapped while they are in the list.
+                let rests = unsafe { sigblock::of(control) }.rests();
+                try_push(threads, Reader { control, rests })
+            })
+        })
     }
-    if !threads.barrier.load(Ordering::Relaxed) {
-        threads.barrier.store(thread::register_barrier().is_ok(), Ordering::Relaxed);
+
+    fn is_outside(&self, Reader { control, rests }: Reader) -> bool {
+        // SAFETY: threads of this process have thread pointers.
+        if control == unsafe { thread::pointer() } {
+            // It is inside the writer's section, and those around callbacks of its own, which look at no snapshot; anything
+            // more is a reader that was interrupted.
+            let state = sigblock::current();
+            return word::count(state.word.load(Ordering::Relaxed)) == callback::raised(state) + 1;
+        }
+        self.lock.briefly(|| {
+            if !self.controls().any(|known| known == control) {
+                return true;
+            }
+            // SAFETY: control blocks stay mapped while they are in the list.
+            let state = unsafe { sigblock::of(control) };
+            !word::is_raised(&state.word) || state.rests() != rests
+        })
     }
-    // Each thread either has its raised word visible to us now, or will see what we have published.
-    if thread::barrier_in_all_threads().is_err() {
-        return false;
-    }
-    // SAFETY: threads of this process have thread pointers.
-    let me = unsafe { thread::pointer() };
-    threads.lock.briefly(|| {
-        let mut others = threads.controls().filter(|&control| control != me);
-        // SAFETY: control blocks stay mapped while they are in the list.
-        others.all(|control| !word::is_raised(unsafe { &sigblock::of(control).word }))
-    })
 }

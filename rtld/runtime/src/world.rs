@@ -16,6 +16,7 @@ use core::ffi::CStr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use rtld_clib::LinkMap;
 use rtld_clib::substitutes::{self, Substitute};
+use rtld_link::descriptors::Descriptors;
 use rtld_link::fallible::{OutOfMemory, try_box};
 use rtld_link::lookup::{Definition, Resolver, Scopes};
 use rtld_link::lookup_mode::{Lookup, LookupMode};
@@ -40,6 +41,8 @@ pub struct Handle {
     pub owner: AtomicUsize,
     /// Whether it may be unloaded: see `pins`.
     pub hold: AtomicU32,
+    /// What its TLS descriptors point to.
+    pub descriptors: Descriptors,
 }
 
 /// A handle for an object that is not yet in any list.
@@ -51,6 +54,7 @@ pub fn make_handle(index: ObjectIndex, object: &Object) -> Result<*mut Handle, O
         progress: AtomicU32::new(0),
         owner: AtomicUsize::new(0),
         hold: AtomicU32::new(0),
+        descriptors: Descriptors::new(),
     })?;
     handle.link_map.address = object.mapping.bias;
     handle.link_map.name = object.path.as_c_str().as_ptr().cast();
@@ -223,6 +227,8 @@ pub struct World {
     pub(crate) writer: WriterLock,
     /// The process that the records were last put right in: see `fork`.
     pub(crate) lineage: AtomicU32,
+    /// How much was retired and is not freed yet.
+    pub(crate) backlog: AtomicUsize,
     /// Counts ended rounds of unloading; who needs an object that is being unloaded waits for it to change.
     pub(crate) rounds: AtomicU32,
 }
@@ -244,6 +250,7 @@ impl World {
             waiting: AtomicUsize::new(0),
             writer: WriterLock::new(state),
             lineage: AtomicU32::new(sigblock::lineage::FIRST),
+            backlog: AtomicUsize::new(0),
             rounds: AtomicU32::new(0),
         }
     }

@@ -12,7 +12,7 @@ use crate::initialise;
 use crate::iterate::{ProgramHeaderInfo, Visit};
 use crate::lock::Lock;
 use crate::pins;
-use crate::threads;
+use crate::reclaim::Retired;
 use crate::world::{Handle, Snapshot, World};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -23,7 +23,7 @@ use rtld_link::lookup::{Closure, Scope, Scopes};
 use rtld_link::object::{Object, ObjectIndex, ObjectSet};
 use rtld_link::search::Search;
 use rtld_link::static_tls::TlsPlan;
-use rtld_sys::memory;
+use rtld_sys::{memory, thread};
 
 /// An object that was opened by itself, or that must have a scope of its own.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +34,18 @@ pub struct Opened {
     pub count: u32,
     /// Its closure comes before the global scope (RTLD_DEEPBIND).
     pub deep: bool,
+    /// Where its symbols are looked for, as long as it is here; none for the program, which has the global scope.
+    pub closure: Option<&'static Closure>,
+}
+
+impl Opened {
+    /// An object with its closure.
+    pub fn new(objects: &ObjectSet, root: ObjectIndex, count: u32, deep: bool) -> Result<Opened, OutOfMemory> {
+        let members = objects.closure(root)?;
+        let scope = Scope::new(objects.table(), members.iter().copied())?;
+        let closure: &'static Closure = Box::leak(try_box(Closure { root, members, scope })?);
+        Ok(Opened { root, count, deep, closure: Some(closure) })
+    }
 }
 
 /// A slot of one object leads to another.
@@ -46,8 +58,9 @@ pub struct Bond {
 }
 
 /// Something that a reader may still be looking at.
-enum Retired {
+enum Replaced {
     Snapshot(*mut Snapshot),
+    Closure(*mut Closure),
     Object { object: &'static Object, handle: *mut Handle },
 }
 
@@ -77,7 +90,7 @@ pub struct State {
     pub subs: u64,
     /// The thread, by its thread pointer, that unloads what nothing needs; None if none does.
     pub unloading: Option<usize>,
-    retired: Vec<Retired>,
+    retired: Retired<Replaced>,
     /// The state could not be published: readers still see what was retired.
     unpublished: bool,
 }
@@ -93,7 +106,7 @@ impl State {
     ) -> Result<State, OutOfMemory> {
         // The program is open from the start.
         let mut opened = Vec::new();
-        try_push(&mut opened, Opened { root: ObjectIndex(0), count: 1, deep: false })?;
+        try_push(&mut opened, Opened { root: ObjectIndex(0), count: 1, deep: false, closure: None })?;
         let first_later = ObjectIndex(objects.bound() as u32);
         let adds = objects.table().count() as u64;
         Ok(State {
@@ -109,7 +122,7 @@ impl State {
             adds,
             subs: 0,
             unloading: None,
-            retired: Vec::new(),
+            retired: Retired::new(),
             unpublished: false,
         })
     }
@@ -125,7 +138,7 @@ impl State {
             opened: Vec::new(),
             bonds: Vec::new(),
             initialised: Vec::new(),
-            retired: Vec::new(),
+            retired: Retired::new(),
             ..*self
         };
         try_extend(&mut spare.handles, &self.handles)?;
@@ -141,10 +154,10 @@ impl State {
         let table = self.objects.table();
         let mut closures = Vec::new();
         let mut deep = Vec::new();
-        for opened in self.opened.iter().filter(|opened| opened.root.position() != 0) {
-            let members = self.objects.closure(opened.root)?;
-            let scope = Scope::new(table, members.iter().copied())?;
-            try_push(&mut closures, Closure { root: opened.root, members, scope })?;
+        for opened in &self.opened {
+            if let Some(closure) = opened.closure {
+                try_push(&mut closures, closure)?;
+            }
             if opened.deep {
                 try_push(&mut deep, opened.root)?;
             }
@@ -240,35 +253,55 @@ impl State {
     pub fn publish(&mut self, world: &World) -> Result<(), OutOfMemory> {
         self.unpublished = true;
         let snapshot = self.snapshot()?;
-        self.retired.try_reserve(1).map_err(|_| OutOfMemory)?;
+        self.retired.reserve(1)?;
         // Before anything that is no longer in the state is freed; and nobody sees what a child could not go on with.
         world.writer.renew_spare(world, self)?;
         self.unpublished = false;
         let old = world.publish(snapshot);
-        try_push(&mut self.retired, Retired::Snapshot(old))
+        self.retired.retire(Replaced::Snapshot(old))
     }
 
     /// Takes an object's memory back when nobody reads it any more. Without memory for the note it stays mapped.
     pub fn retire(&mut self, object: &'static Object, handle: *mut Handle) -> Result<(), OutOfMemory> {
-        try_push(&mut self.retired, Retired::Object { object, handle })
+        self.retired.retire(Replaced::Object { object, handle })
     }
 
-    /// Frees what was retired, if no thread is inside a section and no callback looks at it.
+    /// Takes those out of what was opened whose roots are to go. Their closures are freed when nobody reads them any more, or
+    /// never without memory for the note.
+    pub fn forget_opened(&mut self, goes: impl Fn(ObjectIndex) -> bool) {
+        for opened in self.opened.iter().filter(|opened| goes(opened.root)) {
+            if let Some(closure) = opened.closure {
+                let _ = self.retired.retire(Replaced::Closure(core::ptr::from_ref(closure).cast_mut()));
+            }
+        }
+        self.opened.retain(|opened| !goes(opened.root));
+    }
+
+    /// Frees what was retired and nobody reads, but for what a callback looks at.
     pub fn reclaim(&mut self, world: &World) {
-        if self.retired.is_empty() || self.unpublished && self.publish(world).is_err() || !threads::nobody_reads(world)
-        {
+        if self.retired.is_empty() || self.unpublished && self.publish(world).is_err() {
             return;
         }
-        self.retired.retain(|retired| match *retired {
-            Retired::Snapshot(snapshot) => {
+        self.free_unread(world);
+        world.backlog.store(self.retired.len(), Ordering::Relaxed);
+    }
+
+    fn free_unread(&mut self, world: &World) {
+        self.retired.reclaim(&world.threads, |replaced| match *replaced {
+            Replaced::Snapshot(snapshot) => {
                 // SAFETY: made by a box, replaced by another one, and read by nobody.
                 drop(unsafe { Box::from_raw(snapshot) });
-                false
+                true
             }
-            Retired::Object { handle, .. } if pins::is_visited(handle) => true,
-            Retired::Object { object, handle } => {
+            Replaced::Closure(closure) => {
+                // SAFETY: made by a box, in no snapshot that anybody reads, and out of the state.
+                drop(unsafe { Box::from_raw(closure) });
+                true
+            }
+            Replaced::Object { handle, .. } if pins::is_visited(handle) => false,
+            Replaced::Object { object, handle } => {
                 release(object, handle);
-                false
+                true
             }
         });
     }
@@ -316,6 +349,25 @@ fn free_spare(spare: *mut State) {
     if !spare.is_null() {
         // SAFETY: made by a box, and no longer the spare.
         drop(unsafe { Box::from_raw(spare) });
+    }
+}
+
+/// As much may be retired before writers let readers run first.
+const BACKLOG: usize = 16;
+/// How often a call does so: a reader may be a callback that sleeps.
+const TURNS: u32 = 32;
+/// How long a turn is, nanoseconds: the reader may have been interrupted by other processes.
+const TURN: usize = 50_000;
+
+/// At the end of a call that may have retired something, outside sections: readers that were interrupted may hold up what
+/// several writers retire in turn. So that this does not become more and more, they get the processor.
+pub(crate) fn relieve(world: &World) {
+    for _ in 0..TURNS {
+        if world.backlog.load(Ordering::Relaxed) <= BACKLOG {
+            return;
+        }
+        thread::rest(TURN);
+        write(world, |state| state.reclaim(world));
     }
 }
 

@@ -63,6 +63,13 @@ pub fn id() -> i32 {
     unsafe { call(kernel::__NR_gettid, [0; 6]) }.unwrap_or(0) as i32
 }
 
+/// Sleeps for less than a second (nanosleep(2)), or until a signal comes.
+pub fn rest(nanoseconds: usize) {
+    let time = [0, nanoseconds];
+    // SAFETY: the time is a timespec; nothing is written.
+    let _ = unsafe { call(kernel::__NR_nanosleep, [time.as_ptr() as usize, 0, 0, 0, 0, 0]) };
+}
+
 const MEMBARRIER_PRIVATE_EXPEDITED: usize = 8;
 const MEMBARRIER_REGISTER_PRIVATE_EXPEDITED: usize = 16;
 

@@ -36,6 +36,7 @@ mod suite_programs;
 mod suite_relocations;
 mod suite_runner;
 mod suite_runtime_fork;
+mod suite_runtime_threads;
 mod suite_runtime_unload;
 mod suite_sanitizers;
 mod suite_search;
@@ -170,13 +171,18 @@ pub const SUITES: &[Suite] = &[
     },
     Suite {
         name: "runtime-unload",
-        summary: "what dlclose takes away, what it must keep, and what tells about it",
+        summary: "what dlclose takes away, what it must keep, what tells about it, and that nothing is left",
         run: suite_runtime_unload::run,
     },
     Suite {
         name: "runtime-fork",
         summary: "children of every fork, made while other threads are inside the loader, use it",
         run: suite_runtime_fork::run,
+    },
+    Suite {
+        name: "runtime-threads",
+        summary: "loading and unloading beside binding, exceptions, iterations, constructors, callbacks of other threads",
+        run: suite_runtime_threads::run,
     },
     Suite {
         name: "signals",
@@ -203,7 +209,11 @@ pub const SUITES: &[Suite] = &[
 
 /// The suites whose cases are listed one by one, by the clause that each shows.
 pub const CASES: &[(&str, &[Case])] =
-    &[("runtime-unload", suite_runtime_unload::CASES), ("runtime-fork", suite_runtime_fork::CASES)];
+    &[
+        ("runtime-unload", suite_runtime_unload::CASES),
+        ("runtime-threads", suite_runtime_threads::CASES),
+        ("runtime-fork", suite_runtime_fork::CASES),
+    ];
 
 /// Suites of many minutes, for `cargo xtask soak`.
 pub const SOAKS: &[Suite] = &[

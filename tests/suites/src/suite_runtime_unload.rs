@@ -1,9 +1,9 @@
-//! Suite `runtime-unload`: unloading (issue 6, clause 1): what dlclose takes away, what it must keep and for how long, what
-//! destructors may do meanwhile, what tells about objects afterwards.
+//! Suite `runtime-unload`: unloading (issue 6, clause 1) and reclamation (clause 5): what dlclose takes away, what it must keep
+//! and for how long, what destructors may do meanwhile, what tells about objects afterwards, and that 10,000 rounds leave nothing.
 //! Owns the builds; the programs of `tests/programs/runtime` print what they find.
 
 use crate::clauses::{Case, run_cases};
-use crate::harness::{Build, Context, Report};
+use crate::harness::{Bind, Build, Context, Report, Run, Status, Way};
 use crate::same::{Want, same, written};
 use anyhow::Result;
 use std::fs;
@@ -17,6 +17,8 @@ pub const CASES: &[Case] = &[
     Case { name: "6.1 finalisers use the loader, also on the object being closed", run: finalisers },
     Case { name: "6.1 TLS module ids are used again and no thread sees an old block", run: modules },
     Case { name: "6.1 scopes, link maps, r_debug, iteration and unwinder follow", run: follows },
+    Case { name: "6.5 10,000 rounds by 4 threads leave memory and mappings as after 100", run: bounded },
+    Case { name: "6.5 rounds beside callbacks that never pause leave nothing", run: bounded_iterating },
 ];
 
 /// Runs the suite.
@@ -158,4 +160,72 @@ closed: listed 0 0, iterated 0, more 0, adds {round} subs {round}, dladdr (no ob
     }
     same(context, report, name, &program, Want::Clean(want.trim_end()), |run| run);
     Ok(())
+}
+
+fn bounded(context: &Context, report: &mut Report, name: &str) -> Result<()> {
+    rounds(context, report, name, "10000", &[], Slack { mappings: 4, resident: 256 })
+}
+
+/// What iterating threads hold up at the last moment is there still: some objects of five mappings.
+fn bounded_iterating(context: &Context, report: &mut Report, name: &str) -> Result<()> {
+    rounds(context, report, name, "2000", &["iterating"], Slack { mappings: 100, resident: 1024 })
+}
+
+/// How much more there may be after the last round: the loader's heap keeps the largest extent that it had, in pieces of 64 KiB.
+/// One object in a hundred rounds, or 40 bytes in each, would be more.
+struct Slack {
+    mappings: u64,
+    /// KiB beside 1 %.
+    resident: u64,
+}
+
+/// Mappings, descriptors, objects, next TLS module, resident KiB at one moment.
+type Counts = [u64; 5];
+
+/// Four checks: right values, the same counts, mappings and resident memory no more than the slack above those after 100 rounds.
+fn rounds(
+    context: &Context,
+    report: &mut Report,
+    name: &str,
+    rounds: &str,
+    beside: &[&str],
+    slack: Slack,
+) -> Result<()> {
+    for (number, dialect) in [(0, "gnu"), (1, "gnu2"), (2, "gnu"), (3, "gnu2"), (4, "gnu2")] {
+        Build::new("runtime/bounded_library.cpp")
+            .shared()
+            .flags(&["-O1", "-std=c++17", "-Wl,-z,lazy"])
+            .flag(format!("-mtls-dialect={dialect}"))
+            .output(format!("bounded/libbounded{number}.so"))
+            .build(context)?;
+    }
+    let flags = ["-O1", "-std=c++17", "-pthread", "-Wl,--no-as-needed"];
+    let program = Build::new("runtime/bounded.cpp").flags(&flags).output("bounded/program").build(context)?;
+    let run = Run::new(&program).way(Way::Interpreter).bind(Bind::Lazy).args([rounds]).args(beside).limit(120);
+    let outcome = run.output(context)?;
+    let text = outcome.text();
+    let right = outcome.status == Status::Exit(0) && text.ends_with("wrong 0\n") && outcome.stderr.is_empty();
+    let verdict =
+        if right { Ok(()) } else { Err(format!("expected Exit(0), wrong 0\ngot      {}", outcome.describe())) };
+    report.check(format!("{name}: right in every round"), verdict);
+    let counts: Vec<Counts> = text.lines().filter_map(parse).collect();
+    // The first one touched what counting needs.
+    let [_, early, late] = counts.as_slice() else {
+        report.check(format!("{name}: counts"), Err(format!("no counts\n{}", outcome.describe())));
+        return Ok(());
+    };
+    report.note(format!("{name}: {early:?} after 100 rounds, {late:?} after {rounds}"));
+    let ([early_mappings, same_early @ .., before], [late_mappings, same_late @ .., after]) = (early, late);
+    report.equal(format!("{name}: descriptors, objects, TLS modules"), same_late, same_early);
+    at_most(report, &format!("{name}: mappings"), *late_mappings, early_mappings + slack.mappings);
+    at_most(report, &format!("{name}: resident memory"), *after, before + before / 100 + slack.resident);
+    Ok(())
+}
+
+fn at_most(report: &mut Report, name: &str, got: u64, most: u64) {
+    report.check(name, if got <= most { Ok(()) } else { Err(format!("expected {most} at most\ngot      {got}")) });
+}
+
+fn parse(line: &str) -> Option<Counts> {
+    line.split(' ').map(|word| word.parse().ok()).collect::<Option<Vec<u64>>>()?.try_into().ok()
 }
