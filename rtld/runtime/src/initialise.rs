@@ -154,17 +154,11 @@ pub unsafe fn run(world: &World, order: &[ObjectIndex], refuse: Refuse) -> Resul
                     unsafe { run_object(world, object, refuse) };
                 }
                 if let Some(word) = progress(handle) {
-                    word.store(READY, Ordering::SeqCst);
-                    // A thread that counts itself after this look finds the word changed when it goes to sleep.
-                    if world.waiting.load(Ordering::SeqCst) != 0 {
-                        lock::wake_all(word);
-                    }
+                    world.waiting.tell(word, READY);
                 }
             }
             Turn::Other(word, seen) => {
-                world.waiting.fetch_add(1, Ordering::SeqCst);
-                let reached = wait(word, seen);
-                world.waiting.fetch_sub(1, Ordering::SeqCst);
+                let reached = world.waiting.wait(word, seen, |progress| matches!(progress, BRINGING_UP | INITIALISING));
                 threads::waits_for(core::ptr::null_mut());
                 if reached == FAILED {
                     return Err(NotBroughtUp(index));
@@ -218,14 +212,6 @@ fn waits_for_me(world: &World, mut handle: *mut Handle) -> bool {
         handle = threads::waited_for(world, owner);
     }
     false
-}
-
-fn wait(word: &AtomicU32, mut seen: u32) -> u32 {
-    while matches!(seen, BRINGING_UP | INITIALISING) {
-        lock::wait_while(word, seen);
-        seen = word.load(Ordering::Acquire);
-    }
-    seen
 }
 
 unsafe fn run_object(world: &World, object: &Object, refuse: Refuse) {

@@ -8,23 +8,30 @@
 //! As long as the process has one thread the lock is taken and given back by plain stores, which halves what an iteration
 //! costs that ends at the first object.
 
+use crate::atomics::{Machine, Memory, Word};
 use crate::fork;
 use crate::world::World;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use rtld_sys::{lock, thread};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use rtld_sys::thread;
 use sigblock::{ThreadState, callback, section};
 
 /// The lock.
-#[derive(Debug, Default)]
-pub struct IterateLock {
+#[derive(Debug)]
+pub struct IterateLock<M: Memory = Machine> {
     /// The thread pointer of the owner; 0 for nobody.
-    owner: AtomicUsize,
+    pub(crate) owner: M::Address,
     /// How many threads may be asleep.
-    waiting: AtomicU32,
+    pub(crate) waiting: M::U32,
     /// Counts ends that somebody waited for.
-    ends: AtomicU32,
-    /// There is, or was, a second thread.
-    shared: AtomicBool,
+    pub(crate) ends: M::U32,
+    /// Not 0: there is, or was, a second thread.
+    pub(crate) shared: M::U32,
+}
+
+impl Default for IterateLock {
+    fn default() -> IterateLock {
+        IterateLock::new()
+    }
 }
 
 impl IterateLock {
@@ -34,27 +41,8 @@ impl IterateLock {
             owner: AtomicUsize::new(0),
             waiting: AtomicU32::new(0),
             ends: AtomicU32::new(0),
-            shared: AtomicBool::new(false),
+            shared: AtomicU32::new(0),
         }
-    }
-
-    /// Before there is a second thread. The calling thread does not own the lock.
-    pub(crate) fn share(&self) {
-        self.shared.store(true, Ordering::Relaxed);
-    }
-
-    /// Takes the lock if it is free: the owner before.
-    fn take(&self, me: usize) -> usize {
-        if self.shared.load(Ordering::Relaxed) {
-            let taken = self.owner.compare_exchange(0, me, Ordering::SeqCst, Ordering::Relaxed);
-            return taken.unwrap_or_else(|owner| owner);
-        }
-        // A handler that comes in between gives back what it takes.
-        let owner = self.owner.load(Ordering::Relaxed);
-        if owner == 0 {
-            self.owner.store(me, Ordering::Relaxed);
-        }
-        owner
     }
 
     /// Enters a section in which the calling thread owns the lock; whether this call took it.
@@ -79,27 +67,49 @@ impl IterateLock {
         callback::suspend(state);
         self.wait();
     }
+}
 
-    fn wait(&self) {
+impl<M: Memory> IterateLock<M> {
+    /// Before there is a second thread. The calling thread does not own the lock.
+    pub(crate) fn share(&self) {
+        self.shared.store(1, Ordering::Relaxed);
+    }
+
+    /// Takes the lock if it is free: the owner before.
+    pub(crate) fn take(&self, me: usize) -> usize {
+        if self.shared.load(Ordering::Relaxed) != 0 {
+            let taken = self.owner.compare_exchange(0, me, Ordering::SeqCst, Ordering::Relaxed);
+            return taken.unwrap_or_else(|owner| owner);
+        }
+        // A handler that comes in between gives back what it takes.
+        let owner = self.owner.load(Ordering::Relaxed);
+        if owner == 0 {
+            self.owner.store(me, Ordering::Relaxed);
+        }
+        owner
+    }
+
+    /// Sleeps while another thread owns the lock. May return for no reason: try again.
+    pub(crate) fn wait(&self) {
         let seen = self.ends.load(Ordering::SeqCst);
         // A handler that leaves this function for good leaves the count too high, which costs wakes and nothing else.
         self.waiting.fetch_add(1, Ordering::SeqCst);
         if self.owner.load(Ordering::SeqCst) != 0 {
-            lock::wait_while(&self.ends, seen);
+            M::wait_while(&self.ends, seen);
         }
         self.waiting.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// Gives the lock back. Only by who took it.
     pub(crate) fn release(&self) {
-        if !self.shared.load(Ordering::Relaxed) {
+        if self.shared.load(Ordering::Relaxed) == 0 {
             self.owner.store(0, Ordering::Relaxed);
             return;
         }
         self.owner.store(0, Ordering::SeqCst);
         if self.waiting.load(Ordering::SeqCst) != 0 {
             self.ends.fetch_add(1, Ordering::SeqCst);
-            lock::wake_all(&self.ends);
+            M::wake_all(&self.ends);
         }
     }
 

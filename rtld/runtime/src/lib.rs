@@ -9,6 +9,7 @@ extern crate alloc;
 
 pub mod addresses;
 pub mod arena;
+pub mod atomics;
 pub mod bind;
 mod bond_notes;
 pub mod call;
@@ -21,15 +22,19 @@ pub mod iterate;
 mod iterate_lock;
 pub mod last_error;
 pub mod lock;
+#[cfg(test)]
+mod model;
 pub mod nearest;
 pub mod open;
 pub mod pins;
+mod published;
 mod reclaim;
 pub mod resolve;
 pub mod symbol;
 mod thread_block;
 pub mod thread_local;
 pub mod threads;
+mod waiters;
 pub mod world;
 pub mod writer;
 

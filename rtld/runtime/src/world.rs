@@ -8,12 +8,15 @@
 use crate::addresses::AddressMap;
 use crate::iterate::Visit;
 use crate::iterate_lock::IterateLock;
+use crate::pins::Hold;
+use crate::published::Published;
 use crate::threads::Threads;
+use crate::waiters::Waiters;
 use crate::writer::{State, WriterLock};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ffi::CStr;
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use rtld_clib::LinkMap;
 use rtld_clib::substitutes::{self, Substitute};
 use rtld_link::descriptors::Descriptors;
@@ -40,7 +43,7 @@ pub struct Handle {
     /// The thread, by its thread pointer, that is bringing it up or initialising it.
     pub owner: AtomicUsize,
     /// Whether it may be unloaded: see `pins`.
-    pub hold: AtomicU32,
+    pub hold: Hold,
     /// What its TLS descriptors point to.
     pub descriptors: Descriptors,
 }
@@ -53,7 +56,7 @@ pub fn make_handle(index: ObjectIndex, object: &Object) -> Result<*mut Handle, O
         index,
         progress: AtomicU32::new(0),
         owner: AtomicUsize::new(0),
-        hold: AtomicU32::new(0),
+        hold: Hold::new(),
         descriptors: Descriptors::new(),
     })?;
     handle.link_map.address = object.mapping.bias;
@@ -215,7 +218,7 @@ impl Snapshot {
 pub struct World {
     /// What start-up decided.
     pub process: Process,
-    current: AtomicPtr<Snapshot>,
+    current: Published,
     /// The generation of the thread-local modules of the current snapshot.
     pub generation: AtomicUsize,
     /// The threads.
@@ -223,7 +226,7 @@ pub struct World {
     /// Who runs a callback of `dl_iterate_phdr`.
     pub(crate) iterating: IterateLock,
     /// How many threads wait for an object to be initialised.
-    pub(crate) waiting: AtomicUsize,
+    pub(crate) waiting: Waiters,
     pub(crate) writer: WriterLock,
     /// The process that the records were last put right in: see `fork`.
     pub(crate) lineage: AtomicU32,
@@ -243,11 +246,11 @@ impl World {
         let generation = AtomicUsize::new(snapshot.tls.generation);
         World {
             process,
-            current: AtomicPtr::new(Box::into_raw(snapshot)),
+            current: Published::new(Box::into_raw(snapshot).expose_provenance()),
             generation,
             threads: Threads::new(),
             iterating: IterateLock::new(),
-            waiting: AtomicUsize::new(0),
+            waiting: Waiters::new(),
             writer: WriterLock::new(state),
             lineage: AtomicU32::new(sigblock::lineage::FIRST),
             backlog: AtomicUsize::new(0),
@@ -261,7 +264,7 @@ impl World {
     /// The caller must be inside a section of its thread's word, or hold the writer lock, or be the only thread, for as
     /// long as it uses the result.
     pub unsafe fn snapshot(&self) -> &Snapshot {
-        let current = self.current.load(Ordering::Acquire);
+        let current = core::ptr::with_exposed_provenance::<Snapshot>(self.current.read());
         // SAFETY: never null; freed only when no thread is inside a section (the caller's promise).
         unsafe { &*current }
     }
@@ -269,7 +272,8 @@ impl World {
     /// Makes a snapshot the current one; gives the one before, to be freed when nobody reads it.
     pub(crate) fn publish(&self, snapshot: Box<Snapshot>) -> *mut Snapshot {
         self.generation.store(snapshot.tls.generation, Ordering::Release);
-        self.current.swap(Box::into_raw(snapshot), Ordering::AcqRel)
+        let old = self.current.replace(Box::into_raw(snapshot).expose_provenance());
+        core::ptr::with_exposed_provenance_mut(old)
     }
 }
 

@@ -163,7 +163,7 @@ closed: listed 0 0, iterated 0, more 0, adds {round} subs {round}, dladdr (no ob
 }
 
 fn bounded(context: &Context, report: &mut Report, name: &str) -> Result<()> {
-    rounds(context, report, name, "10000", &[], Slack { mappings: 4, resident: 256 })
+    rounds(context, report, name, "10000", &[], Slack { mappings: 4, resident: 128 })
 }
 
 /// What iterating threads hold up at the last moment is there still: some objects of five mappings.
