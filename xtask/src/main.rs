@@ -122,7 +122,7 @@ enum Bench {
     Instructions(Measure<1>),
     /// Peak Rss and Pss of a start, under either loader
     Memory(Measure<5>),
-    /// Time of dlopen and dlclose of 1 library and of a closure of 100, under either loader
+    /// Time of dlopen and dlclose of 1 library, of a closure of 100 and of 300 kept open, under either loader
     Dlopen(Measure<20>),
     /// What a section costs in each back end: alone, around signals, exceptions and lazy binding, ld-linux beside it
     Sigblock(Measure<30>),

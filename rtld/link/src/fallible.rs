@@ -18,6 +18,14 @@ pub fn try_push<T>(vector: &mut Vec<T>, value: T) -> Result<(), OutOfMemory> {
     Ok(())
 }
 
+/// Puts one value before the one at `position`, which is the length at most.
+pub fn try_insert<T>(vector: &mut Vec<T>, position: usize, value: T) -> Result<(), OutOfMemory> {
+    vector.try_reserve(1).map_err(|_| OutOfMemory)?;
+    // Cannot allocate any more: the room was reserved above.
+    vector.insert(position, value);
+    Ok(())
+}
+
 /// Appends a slice.
 pub fn try_extend<T: Copy>(vector: &mut Vec<T>, values: &[T]) -> Result<(), OutOfMemory> {
     vector.try_reserve(values.len()).map_err(|_| OutOfMemory)?;

@@ -1,7 +1,7 @@
 //! Which object an address belongs to: a sorted array of ranges, searched by halves, never changed once made.
 
 use alloc::vec::Vec;
-use rtld_link::fallible::{OutOfMemory, try_push};
+use rtld_link::fallible::{OutOfMemory, try_insert};
 use rtld_link::object::{ObjectIndex, ObjectTable};
 
 #[derive(Clone, Copy, Debug)]
@@ -20,12 +20,17 @@ pub struct AddressMap {
 impl AddressMap {
     /// The ranges of these objects. Mappings of a process do not overlap.
     pub fn new(objects: &ObjectTable) -> Result<AddressMap, OutOfMemory> {
-        let mut ranges = Vec::new();
-        for (object, record) in objects.iter() {
+        let mut ranges: Vec<Range> = Vec::new();
+        ranges.try_reserve_exact(objects.count()).map_err(|_| OutOfMemory)?;
+        // Linux gives out addresses from the highest down, so most come in order from the last object on.
+        for (object, record) in objects.iter().rev() {
             let (start, end) = (record.mapping.start, record.mapping.end);
-            try_push(&mut ranges, Range { start, end, object })?;
+            let place = match ranges.last() {
+                Some(last) if last.start > start => ranges.partition_point(|range| range.start <= start),
+                _ => ranges.len(),
+            };
+            try_insert(&mut ranges, place, Range { start, end, object })?;
         }
-        ranges.sort_unstable_by_key(|range| range.start);
         Ok(AddressMap { ranges })
     }
 

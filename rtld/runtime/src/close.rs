@@ -132,6 +132,9 @@ fn next(world: &World, state: &mut State) -> Result<Next, OutOfMemory> {
 pub(crate) fn used(world: &World, state: &State) -> Result<Vec<bool>, OutOfMemory> {
     let mut used = try_filled(false, state.objects.bound())?;
     let mut pending = Vec::new();
+    for opened in state.opened.iter().filter(|opened| opened.count > 0) {
+        mark(&mut used, &mut pending, opened.root)?;
+    }
     for (index, _) in state.objects.iter() {
         if index < state.first_later || must_stay(world, state, index) {
             mark(&mut used, &mut pending, index)?;
@@ -158,15 +161,15 @@ fn mark(used: &mut [bool], pending: &mut Vec<ObjectIndex>, index: ObjectIndex) -
     }
 }
 
+/// Whether an object that is not open must stay by itself.
 fn must_stay(world: &World, state: &State, index: ObjectIndex) -> bool {
     let handle = state.handle(index);
-    let open = state.opened.iter().any(|opened| opened.root == index && opened.count > 0);
     let busy = initialise::progress(handle).is_some_and(|word| {
         let progress = word.load(Ordering::Acquire);
         !matches!(progress, READY | FINALISED | FAILED)
     });
     let waiting = world.process.host.map_or(0, |host| host.waiting_destructors(handle));
-    open || busy || waiting > 0 || pins::stays(handle)
+    busy || waiting > 0 || pins::stays(handle)
 }
 
 fn remove(world: &World, state: &mut State, closing: &[ObjectIndex]) {

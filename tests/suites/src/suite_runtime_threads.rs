@@ -78,7 +78,7 @@ fn mixed(context: &Context, report: &mut Report, name: &str) -> Result<()> {
         figures.all_zero(report, &["wrong"]);
         // Every thread gets its turn; how often is the machine's business.
         for kind in ["opens", "binds", "throws", "makes", "iterates", "looks", "asks"] {
-            figures.at_least(report, kind, 10);
+            figures.at_least(report, kind, 3);
         }
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! dlopen and dlclose of one library and of a closure of a hundred, in one program that either loader starts in turn. Owns the
-//! libraries' shape; times are taken in the program, by the monotonic clock, around the two calls.
+//! dlopen and dlclose of one library, of a closure of a hundred, and of three hundred that are kept until all are open, in programs
+//! that either loader starts in turn. Owns the libraries' shape; times are taken in the program, by the monotonic clock, around the two calls.
 
 use super::Settings;
 use super::startup::{Comparison, Times, median};
@@ -8,6 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use rtld_suites::harness::{Build, Context, Run, Status, Way};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Libraries of the large closure.
@@ -16,6 +17,8 @@ const CLOSURE: usize = 100;
 const FUNCTIONS: usize = 20;
 /// How many later libraries each one needs, if there are as many.
 const NEEDED: usize = 3;
+/// Libraries that are opened one by one and kept (`bench/dlopen_many.c`).
+const KEPT: usize = 300;
 /// Times that one process opens and closes.
 const REPEATS: usize = 20;
 
@@ -63,15 +66,28 @@ fn measure(context: &Context, rounds: usize) -> anyhow::Result<Vec<(&'static str
     let program = Build::new("bench/dlopen.c").flag("-O2").build(context)?;
     let alone = library(context, "alone", 0, &[])?;
     let whole = closure(context)?;
-    let total = u64::try_from(2 * rounds)?;
+    let many = Build::new("bench/dlopen_many.c").flag("-O2").build(context)?;
+    let kept = kept(context)?;
+    let total = u64::try_from(3 * rounds)?;
     let bar = ProgressBar::new(total).with_style(ProgressStyle::with_template("{bar:40} {pos}/{len} {msg} {eta}")?);
     let mut results = Vec::new();
-    for (name, file) in [("1", &alone), ("100", &whole)] {
+    for (name, program, file) in [("1", &program, &alone), ("100", &program, &whole), ("300 kept", &many, &kept)] {
         bar.set_message(name);
-        results.push((name, compare(context, &program, file, rounds, &bar)));
+        results.push((name, compare(context, program, file, rounds, &bar)));
     }
     bar.finish_and_clear();
     Ok(results)
+}
+
+/// The directory of libraries that need nothing of one another.
+fn kept(context: &Context) -> anyhow::Result<PathBuf> {
+    let text = "static int own;\nint function(void) { return ++own; }\nint (*const table[])(void) = {function};\n";
+    let first = Build::inline("kept/lib.c", text).shared().flag("-O1").output("kept/lib0.so").build(context)?;
+    let directory = context.work.join("kept");
+    for number in 1..KEPT {
+        fs::copy(&first, directory.join(format!("lib{number}.so")))?;
+    }
+    Ok(directory)
 }
 
 /// The libraries from the last to the first; the first needs all others, directly or not.
