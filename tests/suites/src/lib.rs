@@ -208,12 +208,11 @@ pub const SUITES: &[Suite] = &[
 ];
 
 /// The suites whose cases are listed one by one, by the clause that each shows.
-pub const CASES: &[(&str, &[Case])] =
-    &[
-        ("runtime-unload", suite_runtime_unload::CASES),
-        ("runtime-threads", suite_runtime_threads::CASES),
-        ("runtime-fork", suite_runtime_fork::CASES),
-    ];
+pub const CASES: &[(&str, &[Case])] = &[
+    ("runtime-unload", suite_runtime_unload::CASES),
+    ("runtime-threads", suite_runtime_threads::CASES),
+    ("runtime-fork", suite_runtime_fork::CASES),
+];
 
 /// Suites of many minutes, for `cargo xtask soak`.
 pub const SOAKS: &[Suite] = &[
