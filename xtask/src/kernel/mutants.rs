@@ -67,7 +67,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "fault-of-a-held-number-wakes-nobody",
         file: OWN,
-        from: "\t\trecalc_sigpending_and_wake(t);\n",
+        from: "\t\tsignal_wake_up(t, 0);\n",
         to: "\t\t;\n",
         caught_by: "fault_of_a_held_number",
     },

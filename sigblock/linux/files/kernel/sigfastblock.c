@@ -124,7 +124,7 @@ void __sigfastblock_force(int sig, struct task_struct *t)
 {
 	sigaddset(&t->sigfb_forced, sig);
 	if (sigfastblock_held(sig, t))
-		recalc_sigpending_and_wake(t);
+		signal_wake_up(t, 0);
 }
 
 bool __sigfastblock_defers(int sig, struct task_struct *t)
