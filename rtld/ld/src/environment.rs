@@ -28,6 +28,8 @@ pub struct Variables {
     pub sigblock_mask: Option<&'static [u8]>,
     /// LD_STATIC_TLS_EXTRA: bytes.
     pub static_tls_extra: usize,
+    /// LD_THP: bytes from which a writable segment gets huge pages; 0 for none.
+    pub huge_from: usize,
     /// LD_TRACE_LOADED_OBJECTS is there: tell what would be loaded.
     pub trace: bool,
 }
@@ -90,6 +92,11 @@ pub const VARIABLES: &[Variable] = &[
         name: "STATIC_TLS_EXTRA",
         meaning: "bytes of static TLS kept free for later libraries",
         take: |variables, value| variables.static_tls_extra = decimal(value).unwrap_or(0),
+    },
+    Variable {
+        name: "THP",
+        meaning: "bytes from which a writable segment gets huge pages",
+        take: |variables, value| variables.huge_from = decimal(value).unwrap_or(0),
     },
     Variable {
         name: "TRACE_LOADED_OBJECTS",

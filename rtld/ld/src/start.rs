@@ -71,6 +71,7 @@ pub fn start(stack: usize, base: usize) -> Departure {
         cannot_start(NAME.as_bytes(), &failure);
     }
     let variables = environment::read(stack);
+    let pages = pages.with_huge(variables.huge_from);
     let own_entry = ourselves.address(ourselves.mapping.entry);
     match program::way_in(auxiliary, own_entry) {
         WayIn::Direct => start_directly(stack, base, trust, pages, ourselves, variables),

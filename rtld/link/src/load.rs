@@ -63,11 +63,11 @@ impl Loader<'_, '_> {
         let loaded = self.objects.bound();
         let candidate = self.search.find(self.objects, from, name)?;
         let index = self.take(&candidate).map_err(|reason| reason.of(candidate.path.as_bytes()))?;
-        if let Some(entry) = self.objects.entry_mut(index) {
-            entry.add_alias(name)?;
-            if index.position() == loaded {
-                entry.requester = requester;
-            }
+        self.objects.add_alias(index, name)?;
+        if index.position() == loaded
+            && let Some(entry) = self.objects.entry_mut(index)
+        {
+            entry.requester = requester;
         }
         Ok(index)
     }

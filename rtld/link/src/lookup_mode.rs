@@ -40,7 +40,7 @@ const FEW_OBJECTS: usize = 12;
 
 /// How many definitions are entered into the table in the time in which a walk passes this many objects by (measured:
 /// docs/performance.md).
-const PASSED_OBJECTS: usize = 4;
+const PASSED_OBJECTS: usize = 6;
 
 /// What was chosen for one relocation of a set of objects.
 #[derive(Debug)]

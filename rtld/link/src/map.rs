@@ -5,6 +5,7 @@
 
 use crate::error::Reason;
 use crate::fallible::{OutOfMemory, try_extend, try_filled};
+use crate::huge::{HUGE, HugeSegment};
 use alloc::vec::Vec;
 use core::mem;
 use goblin::elf64::program_header::{PF_R, PF_W, PF_X, ProgramHeader};
@@ -98,9 +99,10 @@ pub fn map_file(file: &File, status: &Status, prefix: &Prefix, pages: Pages) -> 
     let copied = read_headers(file, prefix)?;
     let table = Table::from_bytes(copied.as_slice());
     let layout = Layout::new(table, header.program_header_offset, pages.size() as u64, Some(status.size))?;
-    let span = reserve(file, header.kind, &layout, table, pages)?;
+    let huge = HugeSegment::find(table, header.kind, &layout, pages);
+    let span = reserve(file, header.kind, &layout, table, pages, huge)?;
     let bias = span.range.start.wrapping_sub(layout.lowest as usize);
-    place(file, &span, bias, table, pages)?;
+    place(file, &span, bias, table, pages, huge)?;
     let count = usize::from(header.program_header_count);
     let headers = match layout.program_headers_vaddr {
         Some(vaddr) => {
@@ -147,29 +149,42 @@ pub enum Place {
     FirstPage(usize),
 }
 
-/// The system's page size and rounding by it.
+/// The system's page size, rounding by it, and what gets huge pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pages(usize);
+pub struct Pages {
+    size: usize,
+    huge_from: usize,
+}
 
 impl Pages {
     /// From AT_PAGESZ; 4096 when it is not a power of two.
     pub fn new(size: usize) -> Pages {
-        Pages(if size.is_power_of_two() { size } else { 4096 })
+        Pages { size: if size.is_power_of_two() { size } else { 4096 }, huge_from: 0 }
+    }
+
+    /// The same, and a writable segment of at least so many bytes gets huge pages; 0 for none.
+    pub fn with_huge(self, huge_from: usize) -> Pages {
+        Pages { huge_from, ..self }
+    }
+
+    /// From what size on a writable segment gets huge pages.
+    pub fn huge_from(self) -> Option<usize> {
+        (self.huge_from != 0).then_some(self.huge_from)
     }
 
     /// The size in bytes.
     pub fn size(self) -> usize {
-        self.0
+        self.size
     }
 
     /// Rounds an address down.
     pub fn down(self, address: usize) -> usize {
-        address & !(self.0 - 1)
+        address & !(self.size - 1)
     }
 
     /// Rounds an address up; an address in the last page of the address space becomes 0.
     pub fn up(self, address: usize) -> usize {
-        self.down(address.wrapping_add(self.0 - 1))
+        self.down(address.wrapping_add(self.size - 1))
     }
 }
 
@@ -229,11 +244,25 @@ fn read_headers<'a>(file: &File, prefix: &'a Prefix) -> Result<HeaderBytes<'a>, 
 /// Finds room for the whole object. Usually this maps the file from its first segment on over the whole span,
 /// so that the kernel chooses the place and the first segment costs no second call (debuggers and recorders
 /// know this shape). Objects that want a place or an alignment of their own get empty address space.
-fn reserve(file: &File, kind: FileKind, layout: &Layout, headers: Headers<'_>, pages: Pages) -> Result<Span, Reason> {
+fn reserve(
+    file: &File,
+    kind: FileKind,
+    layout: &Layout,
+    headers: Headers<'_>,
+    pages: Pages,
+    huge: Option<HugeSegment>,
+) -> Result<Span, Reason> {
     let length = layout.span() as usize;
     let alignment = layout.alignment as usize;
     if kind == FileKind::Executable {
         let start = memory::reserve(length, Some(layout.lowest as usize)).map_err(Reason::Map)?;
+        return Ok(Span { range: Reservation { start, length }, holds_first: false });
+    }
+    if let Some(huge) = huge {
+        // So that the segment begins at a huge page.
+        let (lowest, before) = (layout.lowest as usize, huge.start.wrapping_sub(layout.lowest as usize));
+        let length = before.checked_add(huge.length).ok_or(Reason::Map(Errno::NOMEM))?;
+        let start = reserve_aligned(length, HUGE, lowest.wrapping_sub(huge.start), pages).map_err(Reason::Map)?;
         return Ok(Span { range: Reservation { start, length }, holds_first: false });
     }
     if alignment > pages.size() {
@@ -274,7 +303,14 @@ fn reserve_aligned(length: usize, alignment: usize, lowest: usize, pages: Pages)
 }
 
 /// Puts every segment into its place inside the span.
-fn place(file: &File, span: &Span, bias: usize, headers: Headers<'_>, pages: Pages) -> Result<(), Reason> {
+fn place(
+    file: &File,
+    span: &Span,
+    bias: usize,
+    headers: Headers<'_>,
+    pages: Pages,
+    huge: Option<HugeSegment>,
+) -> Result<(), Reason> {
     let mut mapped_end = span.range.start;
     for (index, load) in segments::loads(headers).enumerate() {
         let begin = bias.wrapping_add(load.p_vaddr as usize);
@@ -284,6 +320,10 @@ fn place(file: &File, span: &Span, bias: usize, headers: Headers<'_>, pages: Pag
         if first_page > mapped_end && span.holds_first {
             // SAFETY: the hole is inside our span and holds nothing of the object.
             unsafe { memory::protect(mapped_end, first_page - mapped_end, memory::NONE) }.map_err(Reason::Protect)?;
+        }
+        if let Some(huge) = huge.filter(|huge| pages.down(load.p_vaddr as usize) == huge.start) {
+            // SAFETY: the range is the end of our span and holds nothing yet; no other segment has a page of it.
+            return unsafe { huge.place(file, &load, first_page) };
         }
         let mut filled = if first_page < mapped_end { mapped_end } else { first_page };
         if load.p_filesz != 0 {

@@ -5,6 +5,7 @@
 use crate::error::Reason;
 use crate::fallible::{OutOfMemory, try_box, try_extend, try_filled, try_push};
 use crate::map::Mapping;
+use crate::name_index::NameIndex;
 use crate::text::Text;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -198,14 +199,20 @@ impl Entry {
             || self.aliases().any(|alias| alias.as_bytes() == name)
     }
 
-    /// Remembers one more name.
-    pub fn add_alias(&mut self, name: &[u8]) -> Result<(), OutOfMemory> {
+    /// All names that it goes by.
+    fn names(&self) -> impl Iterator<Item = &[u8]> {
+        let own = [Some(self.object.path.as_bytes()), self.object.soname()].into_iter().flatten();
+        own.chain(self.aliases().map(Text::as_bytes))
+    }
+
+    /// Remembers one more name; false if it is known.
+    fn add_alias(&mut self, name: &[u8]) -> Result<bool, OutOfMemory> {
         if self.object.path.as_bytes() == name || self.aliases().any(|alias| alias.as_bytes() == name) {
-            return Ok(());
+            return Ok(false);
         }
         let alias = try_box(Alias { name: Text::new(name)?, next: *self.aliases.get_mut() })?;
         self.aliases.store(Box::into_raw(alias), Ordering::Release);
-        Ok(())
+        Ok(true)
     }
 }
 
@@ -275,12 +282,14 @@ pub struct ObjectSet {
     entries: Vec<Option<NonNull<Entry>>>,
     /// Entries of objects that were taken out.
     removed: Vec<NonNull<Entry>>,
+    /// Which of them go by a name.
+    names: NameIndex,
 }
 
 impl ObjectSet {
     /// No objects yet.
     pub const fn new() -> ObjectSet {
-        ObjectSet { table: ObjectTable::new(), entries: Vec::new(), removed: Vec::new() }
+        ObjectSet { table: ObjectTable::new(), entries: Vec::new(), removed: Vec::new(), names: NameIndex::new() }
     }
 
     /// The set as it is now. The two share what is kept about objects: only one of them may be used, and what was taken out of
@@ -288,7 +297,7 @@ impl ObjectSet {
     pub fn try_clone(&self) -> Result<ObjectSet, OutOfMemory> {
         let mut entries = Vec::new();
         try_extend(&mut entries, &self.entries)?;
-        Ok(ObjectSet { table: self.table.try_clone()?, entries, removed: Vec::new() })
+        Ok(ObjectSet { table: self.table.try_clone()?, entries, removed: Vec::new(), names: self.names.try_clone()? })
     }
 
     /// Appends an object.
@@ -296,12 +305,23 @@ impl ObjectSet {
         let index = ObjectIndex(self.entries.len() as u32);
         self.entries.try_reserve(1).map_err(|_| OutOfMemory)?;
         self.table.objects.try_reserve(1).map_err(|_| OutOfMemory)?;
+        self.names.reserve(2)?;
         let object: &'static Object = Box::leak(try_box(object)?);
         let aliases = AtomicPtr::new(core::ptr::null_mut());
         let entry = Box::leak(try_box(Entry { object, aliases, requester: None, needed: Vec::new() })?);
         try_push(&mut self.table.objects, Some(object))?;
+        entry.names().for_each(|name| self.names.add(name, index));
         try_push(&mut self.entries, Some(NonNull::from(entry)))?;
         Ok(index)
+    }
+
+    /// Remembers one more name of an object.
+    pub fn add_alias(&mut self, index: ObjectIndex, name: &[u8]) -> Result<(), OutOfMemory> {
+        self.names.reserve(1)?;
+        if self.entry_mut(index).map_or(Ok(false), |entry| entry.add_alias(name))? {
+            self.names.add(name, index);
+        }
+        Ok(())
     }
 
     /// Takes an object out. Its memory is the caller's to free, when nobody reads it any more. Indexes at the end are
@@ -316,6 +336,13 @@ impl ObjectSet {
             self.table.objects.pop();
             self.entries.pop();
         }
+        // Its names are gone with it; those of the others have room already.
+        let mut names = core::mem::take(&mut self.names);
+        names.clear();
+        for (index, _) in self.iter() {
+            self.entry(index).iter().flat_map(|entry| entry.names()).for_each(|name| names.add(name, index));
+        }
+        self.names = names;
         Some(object)
     }
 
@@ -366,10 +393,10 @@ impl ObjectSet {
         self.table.find(matches)
     }
 
-    /// The object that goes by this name.
+    /// The first object in load order that goes by this name.
     pub fn called(&self, name: &[u8]) -> Option<ObjectIndex> {
-        let mut indexes = (0..self.bound() as u32).map(ObjectIndex);
-        indexes.find(|&index| self.entry(index).is_some_and(|entry| entry.is_called(name)))
+        let is_called = |index: &ObjectIndex| self.entry(*index).is_some_and(|entry| entry.is_called(name));
+        self.names.candidates(name).filter(is_called).min()
     }
 
     /// An object and all that it needs, breadth first, each once (gABI: the order of lookup).

@@ -11,6 +11,7 @@ use crate::error::Reason;
 use crate::lookup::{Definition, Purpose};
 use crate::object::{Object, ObjectIndex};
 use crate::places::{Place, Places};
+use crate::protect::Preparation;
 use crate::relocate::{Binding, Later, Relocator, Target, is_own, named_target};
 use rtld_elf::relocation as kind;
 use rtld_elf::{Dynamic, Rela, Sym, Table};
@@ -25,6 +26,7 @@ pub(crate) struct Pass<'a, 's> {
     pub object: &'s Object,
     pub dynamic: &'a Dynamic<'static>,
     pub places: Places,
+    pub preparation: Preparation,
     /// Segments that are not writable by themselves may be relocated.
     pub text: bool,
     /// The symbol of the rare relocation before and what it came to: neighbours often share it.
@@ -129,6 +131,7 @@ impl<'s> Pass<'_, 's> {
             let Some(place) = self.places.at(vaddr, 8) else {
                 return Err(Reason::RelocationTarget { kind: kind::R_X86_64_RELATIVE, offset: vaddr });
             };
+            self.preparation.reach(place.address());
             place.store(place.load().wrapping_add(bias));
         }
         Ok(())
@@ -168,6 +171,7 @@ impl<'s> Pass<'_, 's> {
             let Some(place) = self.places.at(relocation.r_offset, 8) else {
                 return Err(Reason::RelocationTarget { kind: kind::R_X86_64_RELATIVE, offset: relocation.r_offset });
             };
+            self.preparation.reach(place.address());
             place.store(bias.wrapping_add_signed(relocation.r_addend));
             next += 1;
         }

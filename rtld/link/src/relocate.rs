@@ -9,7 +9,7 @@ use crate::map::Pages;
 use crate::object::{Object, ObjectIndex, Role};
 use crate::pass::Pass;
 use crate::places::Places;
-use crate::protect::{close_text, open_text};
+use crate::protect::{Preparation, close_text, open_text};
 use crate::static_tls::TlsPlan;
 use crate::text::Text;
 use alloc::vec::Vec;
@@ -120,8 +120,11 @@ impl<'s> Relocator<'s> {
         if text {
             open_text(object, self.pages)?;
         }
+        // A word of DT_RELR stands for up to 63 relocations, and seldom for fewer than half of that.
+        let packed = dynamic.relr.len().saturating_mul(32);
+        let preparation = Preparation::new(object, dynamic.relocations.len().saturating_add(packed), self.pages);
         let places = Places::new(object, text)?;
-        Pass { relocator: self, index, object, dynamic, places, text, last: None, later }.run()?;
+        Pass { relocator: self, index, object, dynamic, places, preparation, text, last: None, later }.run()?;
         if text {
             close_text(object, self.pages)?;
         }

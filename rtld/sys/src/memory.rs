@@ -85,10 +85,23 @@ pub fn map_scratch(length: usize) -> Result<usize, Errno> {
     // SAFETY: the kernel picks an unused range.
     let address = unsafe { call(kernel::__NR_mmap, [0, length, (READ | WRITE) as usize, flags, NO_FILE, 0]) }?;
     if all == 0 {
-        // SAFETY: the range is fresh and ours; advice changes nothing in it. Without huge pages there are small ones.
-        let _ = unsafe { call(kernel::__NR_madvise, [address, length, kernel::MADV_HUGEPAGE as usize, 0, 0, 0]) };
+        want_huge_pages(address, length);
     }
     Ok(address)
+}
+
+/// Asks for huge pages in a range. A hint: without them there are small ones.
+pub fn want_huge_pages(address: usize, length: usize) {
+    // SAFETY: the advice changes nothing that a program could see.
+    let _ = unsafe { call(kernel::__NR_madvise, [address, length, kernel::MADV_HUGEPAGE as usize, 0, 0, 0]) };
+}
+
+/// Makes the pages of a range as if each had been written to, in one call in place of one fault each (Linux 5.14). A hint: where
+/// the kernel does not do it, the faults come later.
+pub fn prepare_to_write(address: usize, length: usize) {
+    let advice = kernel::MADV_POPULATE_WRITE as usize;
+    // SAFETY: the contents stay as they are; a range that is not writable is refused.
+    let _ = unsafe { call(kernel::__NR_madvise, [address, length, advice, 0, 0, 0]) };
 }
 
 /// Changes the protection of a range.

@@ -3,6 +3,7 @@
 //! Owns: the list of groups, one file each. Files that no linker makes come from [`crate::elf_writer`].
 
 mod alignment;
+mod huge;
 mod linked;
 mod page_size;
 pub(crate) mod probe;
@@ -21,6 +22,7 @@ pub fn run(context: &Context, report: &mut Report) -> anyhow::Result<()> {
     alignment::run(report, &probe)?;
     relro::run(context, report, &probe)?;
     linked::run(context, report)?;
+    huge::run(context, report)?;
     stack::run(context, report)?;
     text_relocations::run(context, report)?;
     system_calls::run(context, report, &probe)?;

@@ -1,7 +1,7 @@
 //! Suite `system-calls`: what a start costs in system calls, counted by strace for the same file with either loader as its
 //! interpreter. The allowance is that of the passive ld-linux file; docs/design.md names each call.
 
-use crate::harness::{Context, Report, Run, Way, always, backend, copy_with_interpreter};
+use crate::harness::{Build, Context, Report, Run, Way, always, backend, copy_with_interpreter};
 use anyhow::Context as _;
 use std::collections::BTreeMap;
 use std::fs;
@@ -37,6 +37,46 @@ pub fn run(context: &Context, report: &mut Report) -> anyhow::Result<()> {
         Err(format!("expected at most {theirs} + {ALLOWANCE} calls\ngot      {ours}"))
     };
     report.check(format!("/bin/true: {ours} calls, {theirs} under ld-linux"), result);
+    per_object(context, report)
+}
+
+/// What one more library costs: the file's header read once, one mapping of the whole span, one each over it for code,
+/// constants and data, one for zeros, one call to make constant what is constant. The heap grows besides, when it must.
+const PER_OBJECT: [(&str, usize); 6] =
+    [("close", 1), ("fstat", 1), ("mmap", 5), ("mprotect", 1), ("openat", 1), ("pread64", 1)];
+
+/// Memory of the loader itself: its heap, the main thread's block.
+const OWN_MEMORY: &str = "mmap of own memory";
+
+/// How many libraries more the second program has.
+const MORE: usize = 10;
+
+/// The exact calls for each library of a usual shape that a program needs.
+fn per_object(context: &Context, report: &mut Report) -> anyhow::Result<()> {
+    let mut traced = Vec::new();
+    for count in [2, 2 + MORE] {
+        let directory = format!("libraries-{count}");
+        let main = Build::inline("main.c", "int main(void) { return 0; }\n");
+        let mut program = main.flags(&["-Wl,--no-as-needed,-rpath,$ORIGIN"]).output(format!("{directory}/program"));
+        for number in 0..count {
+            let name = format!("-DNAME(x)=x##_{number}");
+            let library = Build::new("system-calls/library.c").shared().flags(&["-nostdlib", "-Wl,-z,now", &name]);
+            program = program.with(library.output(format!("{directory}/library{number}.so")).build(context)?);
+        }
+        let program = program.build(context)?;
+        let ours = context.work.join(format!("{directory}/ours"));
+        copy_with_interpreter(&program, &ours, &context.loader)?;
+        traced.push(calls(context, &ours, "libraries.trace")?);
+    }
+    let [few, many] = traced.as_slice() else { anyhow::bail!("two programs") };
+    let of = |counts: &BTreeMap<String, usize>, name: &String| counts.get(name).copied().unwrap_or(0);
+    let more: BTreeMap<String, usize> = many
+        .keys()
+        .map(|name| (name.clone(), of(many, name).saturating_sub(of(few, name))))
+        .filter(|(name, more)| *more > 0 && name != OWN_MEMORY)
+        .collect();
+    let want = PER_OBJECT.map(|(name, count)| (name.to_owned(), count * MORE));
+    report.equal(format!("calls for {MORE} libraries more"), more, BTreeMap::from(want));
     Ok(())
 }
 
@@ -57,6 +97,8 @@ fn calls(context: &Context, program: &Path, trace: &str) -> anyhow::Result<BTree
             continue;
         };
         if !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_') {
+            let own = name == "mmap" && call.contains("(NULL, ") && call.contains("MAP_ANONYMOUS");
+            let name = if own { OWN_MEMORY } else { name };
             *counts.entry(name.to_owned()).or_insert(0) += 1;
         }
     }
