@@ -1,8 +1,9 @@
 //! <dlfcn.h> as programs and the C library's own code call it. Arguments are turned into what rtld-runtime takes, failures
 //! into the calling thread's dlerror text or, for the C library, into its exceptions.
 
+use crate::exceptions::{self, Exception};
 use crate::exports::{here, refuse};
-use crate::start::world;
+use crate::host;
 use core::ffi::{CStr, c_char, c_int};
 use rtld_elf::symbol::SymbolBinding;
 use rtld_elf::{SymbolView, gnu_hash};
@@ -11,7 +12,7 @@ use rtld_runtime::close::NotOpen;
 use rtld_runtime::open::{self as opening, Failure};
 use rtld_runtime::symbol::{self as lookup, Where};
 use rtld_runtime::world::Handle;
-use rtld_runtime::{call, close as closing, information as asking, last_error, threads};
+use rtld_runtime::{call, close as closing, information as asking, initialise, last_error, threads};
 use rtld_sys::process;
 
 /// LM_ID_BASE.
@@ -34,6 +35,7 @@ fn text<'a>(pointer: *const c_char) -> &'a [u8] {
 pub extern "C" fn open(file: *const c_char, mode: c_int, caller: usize) -> *mut Handle {
     let world = here();
     last_error::clear();
+    let caller = initialise::caller_of(world, caller);
     match opening::open(world, text(file), mode as u32, caller, refuse) {
         Ok(handle) => handle,
         Err(Failure::NotLoaded) => core::ptr::null_mut(),
@@ -86,7 +88,10 @@ fn place(handle: usize) -> Where {
 fn find(handle: usize, name: *const c_char, version: Option<&[u8]>, caller: usize) -> usize {
     let world = here();
     last_error::clear();
-    match lookup::find(world, place(handle), text(name), version, caller, &call_resolver) {
+    let place = place(handle);
+    // A handle says where to look, whoever calls.
+    let caller = if matches!(place, Where::Handle(_)) { caller } else { initialise::caller_of(world, caller) };
+    match lookup::find(world, place, text(name), version, caller, &call_resolver) {
         Ok(address) => address,
         Err(failure) => {
             last_error::set(format_args!("{failure}"));
@@ -126,36 +131,22 @@ pub extern "C" fn information(handle: *mut Handle, request: c_int, argument: *mu
 
 // --- The C library's own users ---------------------------------------------------------------------------------------
 
-/// `struct dl_exception` of glibc. Without a message buffer glibc frees nothing of it.
-#[repr(C)]
-struct Exception {
-    object: *const c_char,
-    message: *const c_char,
-    buffer: *mut c_char,
-}
-
 /// Ends a call of the C library's with the thread's last error: control goes back to where it catches those. No frame of ours
-/// on the way holds anything that would have to be given back.
+/// on the way holds anything that would have to be given back. A C library that has the functions for that itself catches by
+/// them, another one by ours.
 fn raise() -> ! {
     let text = last_error::peek();
-    let exception = Exception { object: c"".as_ptr(), message: text.as_ptr(), buffer: core::ptr::null_mut() };
-    if let Some(signal) = signal_exception() {
-        let pointer = core::ptr::with_exposed_provenance::<()>(signal);
-        // SAFETY: glibc's `void _dl_signal_exception (int, struct dl_exception *, const char *)`, found by that name.
-        let signal = unsafe {
-            core::mem::transmute::<*const (), extern "C" fn(c_int, *const Exception, *const c_char)>(pointer)
-        };
-        signal(0, &exception, core::ptr::null());
+    let mut exception = Exception { object: c"".as_ptr(), message: text.as_ptr(), buffer: core::ptr::null_mut() };
+    let own = host::original(b"_dl_signal_exception");
+    if own == 0 {
+        exceptions::signal_exception(0, &raw mut exception, core::ptr::null());
     }
+    let pointer = core::ptr::with_exposed_provenance::<()>(own);
+    // SAFETY: glibc's `void _dl_signal_exception (int, struct dl_exception *, const char *)`, found by that name.
+    let signal =
+        unsafe { core::mem::transmute::<*const (), extern "C" fn(c_int, *mut Exception, *const c_char)>(pointer) };
+    signal(0, &raw mut exception, core::ptr::null());
     process::abort()
-}
-
-fn signal_exception() -> Option<usize> {
-    let reference = Reference::to(b"_dl_signal_exception", Purpose::Call);
-    threads::read(world()?, |snapshot| {
-        let found = snapshot.scopes.global.find(&snapshot.objects, &reference)?;
-        Some(found.address())
-    })
 }
 
 /// `_dl_open` of `_rtld_global_ro`.

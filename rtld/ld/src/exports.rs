@@ -4,7 +4,7 @@
 use crate::constants::NAME;
 use crate::failure::cannot_start;
 use crate::start::world;
-use crate::{callback, dlfcn, heap, host, trampoline};
+use crate::{callback, dlfcn, exceptions, heap, host, trampoline};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use rtld_clib::substitutes::Substitute;
@@ -27,7 +27,7 @@ pub fn fill_substitutes(table: &SubstituteTable) {
         }
     }
     let [open, symbol, versioned_symbol] = trampoline::dlfcn_entries();
-    let ours: [(Substitute, usize); 21] = [
+    let ours: [(Substitute, usize); 27] = [
         (Substitute::Open, open),
         (Substitute::OpenInNamespace, dlfcn::open_in_namespace as *const () as usize),
         (Substitute::Symbol, symbol),
@@ -45,6 +45,12 @@ pub fn fill_substitutes(table: &SubstituteTable) {
         (Substitute::DeallocateTls, deallocate_tls as *const () as usize),
         (Substitute::TlsStaticInformation, tls_static_information as *const () as usize),
         (Substitute::FindDsoForObject, find_dso_for_object as *const () as usize),
+        (Substitute::ExceptionCreate, exceptions::create as *const () as usize),
+        (Substitute::ExceptionFree, exceptions::free as *const () as usize),
+        (Substitute::SignalError, exceptions::signal_error as *const () as usize),
+        (Substitute::SignalException, exceptions::signal_exception as *const () as usize),
+        (Substitute::CatchException, exceptions::catch_entry()),
+        (Substitute::CatchError, exceptions::catch_error as *const () as usize),
         (Substitute::LibcOpen, open),
         (Substitute::LibcSymbol, symbol),
         (Substitute::LibcClose, dlfcn::close as *const () as usize),

@@ -197,6 +197,30 @@ fn begin(world: &World, state: &mut State, index: ObjectIndex) -> Turn {
     Turn::Other(word, seen)
 }
 
+/// On whose behalf code at an address calls. A constructor or destructor that ends in a tail call has left its frame: the call
+/// comes from where the loader called it, and stands for the object that the thread is at.
+pub fn caller_of(world: &World, address: usize) -> usize {
+    let is_ours = threads::read(world, |snapshot| {
+        let object = snapshot.object_at(address).and_then(|index| snapshot.objects.get(index));
+        object.is_some_and(|object| object.role == Role::Ourselves)
+    });
+    if !is_ours {
+        return address;
+    }
+    let start = writer::write(world, |state| {
+        let is_at = |handle: *mut Handle| {
+            let runs = |word: &AtomicU32| matches!(word.load(Ordering::Acquire), INITIALISING | FINALISING);
+            progress(handle).is_some_and(runs) && is_mine(handle)
+        };
+        let begun = state.initialised.iter().rev().copied().find(|&index| is_at(state.handle(index)));
+        // What is finalised has left that list.
+        let mut others = state.objects.iter().map(|(index, _)| index);
+        let index = begun.or_else(|| others.find(|&index| is_at(state.handle(index))))?;
+        state.objects.get(index).map(|object| object.mapping.start)
+    });
+    start.unwrap_or(address)
+}
+
 /// Whether the thread that initialises an object waits for the calling thread, be it through others. Under the writer
 /// lock, where waits begin. What a thread waits for stays loaded: the thread has it open.
 fn waits_for_me(world: &World, mut handle: *mut Handle) -> bool {

@@ -16,6 +16,9 @@ struct LastError {
     text: Vec<u8>,
     /// It was handed out: the next question finds nothing, and the one after an error frees it.
     told: bool,
+    /// The thread's innermost catch of glibc's exceptions; 0 for none. It is here because every thread that may have one
+    /// has a record.
+    catch: usize,
 }
 
 struct Collector<'a>(&'a mut Vec<u8>);
@@ -60,7 +63,7 @@ fn replace(message: fmt::Arguments<'_>) {
         text = Vec::new();
     }
     // Without memory even for this the caller sees the error before, or a failure without a text.
-    let Ok(error) = try_box(LastError { text, told: false }) else { return };
+    let Ok(error) = try_box(LastError { text, told: false, catch: catch() }) else { return };
     let old = current().map(core::ptr::from_mut);
     // One store, and the old error is freed after it: the child of a fork that happens in between finds an error that is
     // whole, and frees it when the thread's stack is used again.
@@ -69,6 +72,24 @@ fn replace(message: fmt::Arguments<'_>) {
         // SAFETY: a box that this function leaked for this thread before, and that the slot led to until now.
         drop(unsafe { Box::from_raw(old) });
     }
+}
+
+/// The calling thread's innermost catch; 0 for none.
+pub fn catch() -> usize {
+    current().map_or(0, |error| error.catch)
+}
+
+/// Notes the calling thread's innermost catch. Without memory for its first one there is none.
+pub fn set_catch(catch: usize) {
+    section::inside(|| {
+        if let Some(error) = current() {
+            error.catch = catch;
+        } else if catch != 0
+            && let Ok(error) = try_box(LastError { text: Vec::new(), told: true, catch })
+        {
+            threads::error_slot().store(Box::into_raw(error).expose_provenance(), Ordering::Release);
+        }
+    });
 }
 
 /// Forgets the calling thread's last error: something else is being asked now.

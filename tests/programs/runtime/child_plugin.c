@@ -3,5 +3,7 @@
 extern int provided(int);
 static int ready;
 static __thread int calls = 4;
-__attribute__((constructor)) static void construct(void) { ready = 1; }
-int child_value(void) { return ready ? provided(++calls) : -1; }
+__attribute__((constructor)) static void construct(void) { __atomic_store_n(&ready, 1, __ATOMIC_RELEASE); }
+int child_value(void) {
+    return __atomic_load_n(&ready, __ATOMIC_ACQUIRE) ? provided(__atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED)) : -1;
+}

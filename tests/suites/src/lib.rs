@@ -35,6 +35,8 @@ mod suite_processor;
 mod suite_programs;
 mod suite_relocations;
 mod suite_runner;
+mod suite_runtime;
+mod suite_runtime_dlfcn;
 mod suite_runtime_fork;
 mod suite_runtime_threads;
 mod suite_runtime_unload;
@@ -185,6 +187,16 @@ pub const SUITES: &[Suite] = &[
         run: suite_runtime_threads::run,
     },
     Suite {
+        name: "runtime-dlfcn",
+        summary: "dlinfo's requests, FreeBSD's functions, glibc's exceptions, callers that left their frame",
+        run: suite_runtime_dlfcn::run,
+    },
+    Suite {
+        name: "runtime",
+        summary: "half a minute of everything at once: eight threads, a 10 kHz timer, 300 forks; nothing is left",
+        run: suite_runtime::run,
+    },
+    Suite {
         name: "signals",
         summary: "a storm of signals on eight threads in sections: none lost, inside or out of order",
         run: suite_signals::run,
@@ -212,10 +224,16 @@ pub const CASES: &[(&str, &[Case])] = &[
     ("runtime-unload", suite_runtime_unload::CASES),
     ("runtime-threads", suite_runtime_threads::CASES),
     ("runtime-fork", suite_runtime_fork::CASES),
+    ("runtime-dlfcn", suite_runtime_dlfcn::CASES),
 ];
 
 /// Suites of many minutes, for `cargo xtask soak`.
 pub const SOAKS: &[Suite] = &[
+    Suite {
+        name: "runtime",
+        summary: "suite runtime for a minute or --seconds, 300 forks and 100,000 handler runs",
+        run: suite_runtime::run_long,
+    },
     Suite {
         name: "cpython",
         summary: "CPython's tests of multiprocessing by spawn and by a fork server",
