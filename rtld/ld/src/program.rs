@@ -110,6 +110,7 @@ pub fn open(path: &'static CStr, base: usize, pages: Pages) -> Result<Object, Re
 }
 
 /// The absolute path of an open file, symbolic links resolved; empty where /proc does not tell.
+#[inline(never)]
 fn real_path(descriptor: i32) -> Result<Text, Reason> {
     let mut digits = [0_u8; 10];
     let mut start = digits.len();

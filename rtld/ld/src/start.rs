@@ -89,6 +89,8 @@ pub fn start(stack: usize, base: usize) -> Departure {
     }
 }
 
+// Not inlined: what only this way needs would lie on the stack of every start.
+#[inline(never)]
 fn start_directly(
     stack: InitialStack,
     base: usize,

@@ -31,6 +31,8 @@ pub struct Missing {
 }
 
 /// A relative path made absolute by today's working directory; empty where that cannot be known.
+// Not inlined: a page of stack that nearly no load needs.
+#[inline(never)]
 fn absolute(path: &Text) -> Result<Text, OutOfMemory> {
     let mut buffer = [0; 4096];
     match file::working_directory(&mut buffer) {

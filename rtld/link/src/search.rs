@@ -442,6 +442,8 @@ fn clone_list(list: &[DirectoryId]) -> Result<Vec<DirectoryId>, OutOfMemory> {
 }
 
 /// The absolute directory of an object; false if it cannot be known.
+// Not inlined: a page of stack that most searches do not need.
+#[inline(never)]
 pub fn origin_of(object: &Object, origin: &mut Vec<u8>) -> Result<bool, OutOfMemory> {
     let path = if object.real_path.is_empty() { &object.path } else { &object.real_path };
     if path.is_empty() {
@@ -463,6 +465,7 @@ pub fn origin_of(object: &Object, origin: &mut Vec<u8>) -> Result<bool, OutOfMem
 }
 
 /// The directory of the program that the kernel started, symbolic links resolved.
+#[inline(never)]
 fn program_origin(origin: &mut Vec<u8>) -> Result<bool, OutOfMemory> {
     let mut buffer = [0; PATH_MAXIMUM];
     let Ok(path) = file::read_link(c"/proc/self/exe", &mut buffer) else {

@@ -24,6 +24,7 @@ mod suite_fork;
 mod suite_handlers;
 mod suite_ifunc;
 mod suite_init_order;
+mod suite_instructions;
 mod suite_lazy;
 mod suite_library;
 mod suite_lookup;
@@ -80,6 +81,11 @@ pub const SUITES: &[Suite] = &[
     Suite { name: "runner", summary: "the harness notices what it must", run: suite_runner::run },
     Suite { name: "programs", summary: "programs of the distribution, four ways each", run: suite_programs::run },
     Suite { name: "system-calls", summary: "system calls of a start", run: suite_system_calls::run },
+    Suite {
+        name: "instructions",
+        summary: "instructions of a start with many relocations, against a recorded figure",
+        run: suite_instructions::run,
+    },
     Suite {
         name: "processor",
         summary: "what the C library knows of this and other processors, and how often CPUID is executed",

@@ -161,6 +161,7 @@ fn compare(
         ours: Times::of(times.0),
         theirs: Times::of(times.1),
         ratio: median(ratios),
+        processor: f64::NAN,
     })
 }
 

@@ -6,6 +6,8 @@ use super::programs::{HUGE_PAGES, Origin, PROGRAMS, Program};
 use super::root::Root;
 use crate::artifact;
 use anyhow::{Context as _, bail};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike as _;
 use rtld_suites::harness::{Build, Context, Run, Way, copy_with_interpreter, environment};
 use rtld_suites::synthetic;
 use std::fs;
@@ -176,8 +178,8 @@ impl Staged {
         run.env("LD_PRELOAD", &self.ending)
     }
 
-    /// One start under our loader or ld-linux, from before vfork to after wait; microseconds.
-    pub fn time(&self, ours: bool) -> anyhow::Result<f64> {
+    /// One start under our loader or ld-linux.
+    pub fn time(&self, ours: bool) -> anyhow::Result<Taken> {
         let copy = if ours { &self.ours } else { &self.theirs };
         let mut command = command(copy, &self.ending);
         command.arg0(&self.file).args(self.program.arguments).envs(self.program.environment.iter().copied());
@@ -193,13 +195,29 @@ pub fn command(program: &Path, ending: &Path) -> Command {
     command
 }
 
-/// One start to its end, microseconds. `Command` without a hook before exec uses posix_spawn, which is vfork in glibc.
-pub fn time(command: &mut Command) -> anyhow::Result<f64> {
+/// What one start took, microseconds.
+#[derive(Clone, Copy, Default)]
+pub struct Taken {
+    /// Wall time from before vfork to after wait.
+    pub wall: f64,
+    /// Processor time of the process, which others on the machine do not add to.
+    pub processor: f64,
+}
+
+/// One start to its end. `Command` without a hook before exec uses posix_spawn, which is vfork in glibc.
+pub fn time(command: &mut Command) -> anyhow::Result<Taken> {
+    let before = processor_time()?;
     let start = Instant::now();
     let status = command.spawn().with_context(|| format!("{command:?}"))?.wait()?;
-    let time = start.elapsed();
+    let wall = start.elapsed().as_secs_f64() * 1e6;
     if !status.success() {
         bail!("{command:?} ended with {status}");
     }
-    Ok(time.as_secs_f64() * 1e6)
+    Ok(Taken { wall, processor: processor_time()? - before })
+}
+
+/// Of all children that have ended, microseconds.
+fn processor_time() -> anyhow::Result<f64> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    Ok((usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) as f64)
 }

@@ -33,6 +33,8 @@ pub struct Comparison {
     pub theirs: Times,
     /// Median over the rounds of ours divided by theirs.
     pub ratio: f64,
+    /// The least processor time of ours divided by theirs.
+    pub processor: f64,
 }
 
 impl Comparison {
@@ -51,10 +53,10 @@ impl Comparison {
 /// Measures every row that can be measured here; whether all of them hold, and the report.
 pub fn measure(context: &Context, settings: &Settings<'_>) -> anyhow::Result<(bool, Value)> {
     println!("wall time from vfork to wait, exec to the first initialiser, us; {} alternating rounds", settings.rounds);
-    println!("ratio: ours / ld-linux, of the minima and the median of the rounds'");
+    println!("ratio: ours / ld-linux, of the minima and the median of the rounds'; cpu: of the least processor times");
     println!(
-        "{:13} {:>10} {:>10} {:>10} {:>10} {:>7} {:>7} {:>6} {:>6}",
-        "program", "ours min", "median", "theirs min", "median", "minima", "median", "must", "aim"
+        "{:13} {:>10} {:>10} {:>10} {:>10} {:>7} {:>7} {:>6} {:>6} {:>6}",
+        "program", "ours min", "median", "theirs min", "median", "minima", "median", "cpu", "must", "aim"
     );
     let mut holds = true;
     let mut list = Vec::new();
@@ -68,7 +70,7 @@ pub fn measure(context: &Context, settings: &Settings<'_>) -> anyhow::Result<(bo
             let (ours, theirs) = (&comparison.ours, &comparison.theirs);
             let verdict = comparison.verdict(program);
             println!(
-                "{:13} {:10.1} {:10.1} {:10.1} {:10.1} {:7.3} {:7.3} {:6.2} {:6.2}  {verdict}",
+                "{:13} {:10.1} {:10.1} {:10.1} {:10.1} {:7.3} {:7.3} {:6.3} {:6.2} {:6.2}  {verdict}",
                 program.name,
                 ours.minimum,
                 ours.median,
@@ -76,6 +78,7 @@ pub fn measure(context: &Context, settings: &Settings<'_>) -> anyhow::Result<(bo
                 theirs.median,
                 comparison.ratio_of_minima(),
                 comparison.ratio,
+                comparison.processor,
                 program.must,
                 program.aim,
             );
@@ -87,6 +90,7 @@ pub fn measure(context: &Context, settings: &Settings<'_>) -> anyhow::Result<(bo
                 "ld_linux_us": { "minimum": theirs.minimum, "median": theirs.median },
                 "ratio_of_minima": comparison.ratio_of_minima(),
                 "median_ratio": comparison.ratio,
+            "processor_ratio": comparison.processor,
                 "must": program.must,
                 "aim": program.aim,
                 "rounds_us": rounds,
@@ -120,8 +124,13 @@ fn compare(staged: &Staged, rounds: usize) -> anyhow::Result<(Comparison, Vec<(f
         }
     }
     bar.finish_and_clear();
+    let least = |values: &mut dyn Iterator<Item = f64>| values.fold(f64::INFINITY, f64::min);
+    let processor =
+        least(&mut pairs.iter().map(|pair| pair.0.processor)) / least(&mut pairs.iter().map(|pair| pair.1.processor));
+    let pairs: Vec<(f64, f64)> = pairs.iter().map(|pair| (pair.0.wall, pair.1.wall)).collect();
     let comparison = Comparison {
         command: staged.line(),
+        processor,
         ours: Times::of(pairs.iter().map(|pair| pair.0).collect()),
         theirs: Times::of(pairs.iter().map(|pair| pair.1).collect()),
         ratio: median(pairs.iter().map(|pair| pair.0 / pair.1).collect()),
@@ -151,7 +160,8 @@ mod tests {
         let program = PROGRAMS.iter().find(|program| program.must == 0.75).unwrap();
         let verdict = |minimum: f64, ratio: f64| {
             let times = |minimum| Times { minimum, median: 0.0 };
-            Comparison { command: String::new(), ours: times(minimum), theirs: times(1.0), ratio }.verdict(program)
+            Comparison { command: String::new(), ours: times(minimum), theirs: times(1.0), ratio, processor: 9.0 }
+                .verdict(program)
         };
         assert_eq!(verdict(0.60, 0.59), Verdict::Aim);
         assert_eq!(verdict(0.75, 0.5), Verdict::Must);
