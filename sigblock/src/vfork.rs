@@ -4,12 +4,12 @@
 use crate::callback::{self, Open};
 use crate::deliver;
 use crate::outside::set_error;
-use crate::state::{self, IN_VFORK, ThreadState};
+use crate::state::{self, IN_VFORK, REGISTERED, ThreadState};
 use crate::word::{FLAGS, PENDING};
 use crate::{hold, mask};
 use core::arch::global_asm;
 use core::ffi::c_int;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU32, Ordering};
 use rtld_sys::signal::{self, How};
 
 unsafe extern "C" {
@@ -53,14 +53,11 @@ extern "C" fn in_parent(state: &ThreadState, result: isize, kept: &Kept) -> isiz
     if was_marked {
         state.saved.store(kept.saved, Ordering::Relaxed);
     }
-    // What came since the child ended found the word as the child left it.
-    let is_marked = state.held.load(Ordering::Relaxed) != 0 && state.word.load(Ordering::Relaxed) & PENDING != 0;
-    let mark = if was_marked || is_marked { PENDING } else { 0 };
-    let count = kept.word & !FLAGS;
-    state.word.store(count | mark, Ordering::Relaxed);
-    if count | mark == PENDING {
+    // The kernel holds for a thread that it knows: the mask was the program's all the time.
+    let by_kernel = state.state.load(Ordering::Relaxed) & REGISTERED != 0;
+    if give_back(&state.word, kept.word, by_kernel || state.held.load(Ordering::Relaxed) != 0) == PENDING {
         deliver::at_end(state);
-    } else if was_marked {
+    } else if was_marked && !by_kernel {
         // The child was given the program's mask.
         let _ = signal::change_mask(How::Block, hold::current());
     }
@@ -69,6 +66,16 @@ extern "C" fn in_parent(state: &ThreadState, result: isize, kept: &Kept) -> isiz
         return -1;
     }
     result
+}
+
+/// Makes the word what it was before the child; gives what it is now. What came since the child ended found the word as the child
+/// left it, and may have marked it, if something waits (`may_be_marked`): at any moment, so that one instruction must change
+/// the word. A mark that was the child's costs one call.
+fn give_back(word: &AtomicU32, kept: u32, may_be_marked: bool) -> u32 {
+    let (count, mark) = (kept & !FLAGS, kept & PENDING);
+    let fresh = |now: u32| count | mark | if may_be_marked { now & PENDING } else { 0 };
+    let before = word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| Some(fresh(now)));
+    fresh(before.unwrap_or_else(|now| now))
 }
 
 global_asm!(

@@ -44,7 +44,7 @@ const MASKS: [(&str, &str); 7] = [
     ),
 ];
 
-/// Names one program whose cases alone are run: for `cargo xtask mutants`, which looks at one case at a time.
+/// Names programs, with `+` between them, whose cases alone are run: for `cargo xtask mutants`, which looks at one case at a time.
 const SUBJECT: &str = "RTLD_SUBJECT";
 
 /// Runs the suite.
@@ -57,11 +57,14 @@ pub fn run(context: &Context, report: &mut Report) -> Result<()> {
 pub fn fixtures(context: &Context) -> Result<()> {
     // What some of them open.
     Build::new("sigblock/semantics/plugin.c").shared().build(context)?;
-    for source in PROGRAMS {
+    let only = std::env::var(SUBJECT).ok();
+    for source in PROGRAMS.into_iter().filter(|source| is_wanted(only.as_deref(), source)) {
         build(context, source)?;
     }
-    build(context, "hold_mask.c")?;
-    leaving_by_libunwind(context)?;
+    if only.is_none() {
+        build(context, "hold_mask.c")?;
+        leaving_by_libunwind(context)?;
+    }
     Ok(())
 }
 
@@ -69,7 +72,7 @@ pub fn fixtures(context: &Context) -> Result<()> {
 pub fn tables(context: &Context, report: &mut Report) -> Result<()> {
     Build::new("sigblock/semantics/plugin.c").shared().build(context)?;
     let only = std::env::var(SUBJECT).ok();
-    for source in PROGRAMS.into_iter().filter(|source| only.as_ref().is_none_or(|only| only == subject(source))) {
+    for source in PROGRAMS.into_iter().filter(|source| is_wanted(only.as_deref(), source)) {
         let program = build(context, source)?;
         compare(context, report, subject(source), &program, |run| run);
     }
@@ -114,6 +117,11 @@ fn build(context: &Context, source: &str) -> Result<PathBuf> {
     Build::new(format!("sigblock/semantics/{source}"))
         .flags(&["-O1", "-pthread", "-Wl,-z,lazy", "-fnon-call-exceptions"])
         .build(context)
+}
+
+/// Whether a program is one of those asked for.
+fn is_wanted(only: Option<&str>, source: &str) -> bool {
+    only.is_none_or(|only| only.split('+').any(|only| only == subject(source)))
 }
 
 /// The program's name without its suffix.
