@@ -184,6 +184,7 @@ impl<P: Pages> Arena<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rtld_link::fallible::try_push;
     use std::cell::RefCell;
     use std::collections::BTreeMap;
 
@@ -255,7 +256,7 @@ mod tests {
             let bytes = unsafe { core::slice::from_raw_parts_mut(word(address).cast::<u8>(), size) };
             assert!(!is_zero || bytes.iter().all(|&byte| byte == 0));
             bytes.fill(round as u8);
-            live.push((address, layout, round as u8));
+            try_push(&mut live, (address, layout, round as u8)).unwrap();
         }
     }
 
