@@ -12,6 +12,7 @@
 
 #define THREADS_MAX 4
 #define STORM_SIGNAL (SIGRTMIN + 2)
+/* Signals at once, a thread. */
 #define BURST_MAX 16
 /* So few pending signals make the queue full. */
 #define FULL_QUEUE 128
@@ -117,17 +118,19 @@ static int send_one(struct storm_thread *target)
 
 static void *send_signals(void *unused)
 {
-	unsigned random = 1;
+	/* who takes a signal for the process is not known: one target stands for all */
+	int targets = kind == TO_THE_PROCESS ? 1 : thread_count;
+	unsigned burst = BURST_MAX * thread_count / targets, random = 1;
 
 	while (!no_more_signals) {
-		for (int i = 0; i < (kind == TO_THE_PROCESS ? 1 : thread_count); i++) {
+		for (int i = 0; i < targets; i++) {
 			if (!ready(&threads[i]))
 				continue;
 			random = random * 1103515245 + 12345;
 			/* at any place of the section's loop */
 			for (volatile unsigned k = 0; k < random >> 24; k++)
 				;
-			for (unsigned n = (random >> 16) % BURST_MAX + 1; kind == FILLING_THE_QUEUE || n; n--)
+			for (unsigned n = (random >> 16) % burst + 1; kind == FILLING_THE_QUEUE || n; n--)
 				if (!send_one(&threads[i]))
 					break;
 			threads[i].sections_then = kind == TO_THE_PROCESS ? sections() : threads[i].sections;
