@@ -96,9 +96,11 @@ static void word_unmapped_while_held(void)
 	raise_here(SIGUSR1);
 	CHECK(page[0] == 0x11 && handled == 0);
 	record(SIGUSR2, 0);
-	munmap((void *)page, 4096);
-	if (!sigsetjmp(fault_return, 1))
+	/* from here on the word is looked at whenever the thread was preempted */
+	if (!sigsetjmp(fault_return, 1)) {
+		munmap((void *)page, 4096);
 		raise_here(SIGUSR2);
+	}
 	CHECK(faults == 1 && handled == 2);
 }
 
