@@ -3,6 +3,7 @@
 
 use crate::action;
 use crate::hold::bit;
+use crate::lineage;
 use crate::mask;
 use crate::stash;
 use crate::state::ThreadState;
@@ -38,6 +39,8 @@ pub(crate) fn do_first() {
 
 /// Before the fork: the child begins with the mask that the program has.
 pub(crate) fn before(state: &ThreadState) -> PutAway {
+    // Another thread may own the lock of the actions: the child must tell that it has another process's.
+    lineage::watch();
     mask::lend(state);
     let held = state.held.load(Ordering::Relaxed) as usize;
     if word::is_raised(&state.word) {

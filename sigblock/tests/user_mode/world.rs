@@ -123,10 +123,15 @@ pub fn in_child(case: fn()) -> Result<(), String> {
     if child == 0 {
         // SAFETY: numbers only; SIGALRM ends the child.
         unsafe { libc::alarm(LIMIT) };
+        // SAFETY: numbers only.
+        unsafe { libc::setpgid(0, 0) };
         case();
         std::process::exit(0);
     }
     let status = wait(child);
+    // What a case that failed has left behind would hold our output open.
+    // SAFETY: numbers only.
+    unsafe { libc::kill(-child, libc::SIGKILL) };
     if libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0 { Ok(()) } else { Err(format!("status {status:#x}")) }
 }
 
