@@ -27,8 +27,10 @@ const SMALL: usize = 128;
 /// What is larger has a mapping of its own, which is given back.
 const LARGEST: usize = 256 << 10;
 const CLASSES: usize = SMALL / STEP + 4 * (LARGEST / SMALL).ilog2() as usize;
-/// What is mapped at a time.
-const CHUNK: usize = 64 << 10;
+/// What is mapped at a time: pages of it cost something only once they are used.
+const CHUNK: usize = 256 << 10;
+/// Blocks above this size are mapped one by one.
+const CUT: usize = 16 << 10;
 const PAGE: usize = 4096;
 
 /// The arena. All zero is an empty one.
@@ -151,7 +153,7 @@ impl<P: Pages> Arena<P> {
 
     /// Fresh memory.
     fn cut(&self, size: usize) -> Option<usize> {
-        if size > CHUNK / 4 {
+        if size > CUT {
             return self.pages.map(size.checked_next_multiple_of(PAGE)?);
         }
         let start = self.start.load(Ordering::Relaxed);
