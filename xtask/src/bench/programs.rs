@@ -101,7 +101,14 @@ pub const PROGRAMS: &[Program] = &[
         ..PLAIN
     },
     Program { name: "clang-14", origin: CLANG, must: 1.0, aim: 0.95, large: true, ..PLAIN },
-    Program { name: "clang-14 THP", origin: CLANG, environment: &[(HUGE_PAGES, "1")], must: 0.75, aim: 0.70, ..PLAIN },
+    Program {
+        name: "clang-14 THP",
+        origin: CLANG,
+        environment: &[("LD_THP", "1048576")],
+        must: 0.75,
+        aim: 0.70,
+        ..PLAIN
+    },
     Program {
         name: "soffice.bin",
         origin: Origin::File("/usr/lib/libreoffice/program/soffice.bin", "libreoffice-writer-nogui"),
@@ -141,9 +148,6 @@ pub const PROGRAMS: &[Program] = &[
 ];
 
 const CLANG: Origin = Origin::File("/usr/lib/llvm-14/bin/clang", "clang-14");
-
-/// The loader's variable for huge pages.
-pub const HUGE_PAGES: &str = "LD_THP";
 
 /// The packages that the rows need.
 pub fn packages() -> Vec<&'static str> {

@@ -2,7 +2,7 @@
 //! directories with names of equal length that look like the original's, and what both are given. Owns the copies; that each
 //! really runs on its loader is shown once, by the harness, before anything is measured.
 
-use super::programs::{HUGE_PAGES, Origin, PROGRAMS, Program};
+use super::programs::{Origin, PROGRAMS, Program};
 use super::root::Root;
 use crate::artifact;
 use anyhow::{Context as _, bail};
@@ -75,10 +75,6 @@ pub fn each(
     let mut rest = Rest::default();
     let is_named = |program: &&Program| only.is_empty() || only.iter().any(|name| name == program.name);
     for program in PROGRAMS.iter().filter(|program| wanted(program)).filter(is_named) {
-        if program.environment.iter().any(|&(name, _)| name == HUGE_PAGES) && !mentions(&context.loader, HUGE_PAGES)? {
-            rest.unmeasured.push((program.name, format!("the loader has no {HUGE_PAGES}")));
-            continue;
-        }
         match file_of(context, program)? {
             Some(file) => rest.did(program, stage(context, program, &file, &ending).and_then(|staged| act(&staged))),
             None => later.push(program),
@@ -115,11 +111,6 @@ pub fn store() -> anyhow::Result<PathBuf> {
     let directory = artifact::target_directory().join("bench");
     fs::create_dir_all(&directory).with_context(|| directory.display().to_string())?;
     Ok(directory.canonicalize()?)
-}
-
-fn mentions(loader: &Path, word: &str) -> anyhow::Result<bool> {
-    let bytes = fs::read(loader)?;
-    Ok(bytes.windows(word.len()).any(|window| window == word.as_bytes()))
 }
 
 /// The program's file, if it is there.
