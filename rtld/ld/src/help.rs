@@ -41,7 +41,7 @@ pub fn stop(stop: Stop, ourselves: &[u8], search: &mut Search<'_>) -> ! {
 
 fn help(ourselves: &[u8], search: &mut Search<'_>) {
     let mut out = Writer::new(file::STDOUT);
-    let _ = write!(out, "Usage: {} [OPTION]... PROGRAM [ARGUMENT]...\n", Bytes(ourselves));
+    let _ = writeln!(out, "Usage: {} [OPTION]... PROGRAM [ARGUMENT]...", Bytes(ourselves));
     for option in OPTIONS {
         let name = option.names.first().copied().unwrap_or_default();
         let value = option.value_name().unwrap_or_default();

@@ -109,11 +109,11 @@ mod tests {
             assert_eq!(unsafe { (*seen).offset }, offset);
         }
         let (mut one, mut two) = (Descriptors::new(), Descriptors::new());
-        all.hand_out(|object| match object {
+        let (first, second) = (&raw mut one, &raw mut two);
+        all.hand_out(|object| {
+            let chain = if object == ObjectIndex(1) { first } else { second };
             // SAFETY: the chains outlive the call, and each is borrowed for one record at a time.
-            ObjectIndex(1) => Some(unsafe { &mut *(&raw mut one) }),
-            // SAFETY: as above.
-            _ => Some(unsafe { &mut *(&raw mut two) }),
+            unsafe { chain.as_mut() }
         });
         assert_eq!((count(&one), count(&two)), (2, 1));
     }

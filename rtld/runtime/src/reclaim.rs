@@ -119,7 +119,7 @@ mod tests {
     impl Fake {
         fn set(&self, thread: usize, inside: bool) {
             self.0.borrow_mut().retain(|(known, _)| *known != thread);
-            self.0.borrow_mut().push((thread, inside));
+            try_push(&mut self.0.borrow_mut(), (thread, inside)).unwrap();
         }
     }
 
@@ -138,10 +138,7 @@ mod tests {
 
     fn freed(retired: &mut Retired<u32>, fake: &Fake) -> Vec<u32> {
         let mut freed = Vec::new();
-        retired.reclaim(fake, |&what| {
-            freed.push(what);
-            true
-        });
+        retired.reclaim(fake, |&what| try_push(&mut freed, what).is_ok());
         freed
     }
 
@@ -185,7 +182,7 @@ mod tests {
         retired.retire(11).unwrap();
         let mut seen = Vec::new();
         retired.reclaim(&fake, |&what| {
-            seen.push(what);
+            try_push(&mut seen, what).unwrap();
             what == 11
         });
         assert_eq!(seen, [10, 11]);

@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering;
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU32, AtomicUsize, fence};
 use loom::sync::{Condvar, Mutex};
-use rtld_link::fallible::OutOfMemory;
+use rtld_link::fallible::{OutOfMemory, try_push};
 
 /// Loom takes sequentially consistent accesses for acquiring and releasing ones, but knows such fences.
 fn ordered<R>(order: Ordering, access: impl FnOnce() -> R) -> R {
@@ -120,8 +120,7 @@ impl Readers for One<'_> {
     }
 
     fn collect(&self, threads: &mut Vec<Reader>) -> Result<(), OutOfMemory> {
-        threads.push(Reader { control: 1, rests: self.0.rests.load(Ordering::Acquire) });
-        Ok(())
+        try_push(threads, Reader { control: 1, rests: self.0.rests.load(Ordering::Acquire) })
     }
 
     fn is_outside(&self, reader: Reader) -> bool {

@@ -1,6 +1,7 @@
-// handlers SECONDS DIRECTORY [SLOWER]: two threads that bind symbols, iterate, throw and catch, and open and close plug-ins of their own in
-// DIRECTORY, under two timers, one of the process and one of the second thread, whose handler binds, iterates, throws and
-// catches as well; periods are so many times as long on a processor that is so much slower. Every value is checked. Prints counts as one line of KEY=VALUE. Neither malloc nor stdio in the handler.
+// handlers SECONDS DIRECTORY [SLOWER]: two threads that bind symbols, iterate, throw and catch, and open and close plug-ins of
+// their own in DIRECTORY, under two timers, one of the process and one of the second thread, whose handler binds, iterates, throws and
+// catches as well; periods are so many times as long on a processor that is so much slower. Every value is checked. Prints
+// counts as one line of KEY=VALUE. Neither malloc nor stdio in the handler.
 #include "watchdog.h"
 #include <atomic>
 #include <cerrno>
