@@ -357,7 +357,7 @@ fn storm(context: &Context, report: &mut Report, library: &Library, seconds: u64
         }
         figures.all_zero(report, &["inside", "mail_lost"]);
         if backend != "sigprocmask" {
-            figures.at_least(report, "held", 10);
+            figures.at_least(report, "held", if slower == 1 { 10 } else { 3 });
         }
     }
     Ok(())

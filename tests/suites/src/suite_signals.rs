@@ -37,10 +37,10 @@ impl Storm {
 }
 
 /// What the programs do in a guest of the kernel lab, where the emulated processor makes everything some hundred times slower:
-/// signals a second aimed at and reached, sections and signals of a storm, seconds.
+/// signals a second aimed at, sections and signals of a storm, seconds. How many a second are reached says nothing there: a storm
+/// goes on until it has them.
 mod slow {
     pub const AIM: u64 = 2_000;
-    pub const RATE: u64 = 20;
     pub const SECTIONS: u64 = 100_000;
     pub const SIGNALS: u64 = 2_000;
     pub const SECONDS: u64 = 20;
@@ -163,8 +163,8 @@ fn build(context: &Context) -> Result<PathBuf> {
 fn storm(context: &Context, report: &mut Report, program: &Path, storm: &Storm) {
     let name = storm.name();
     let guest = context.place == Place::Guest;
-    let (aim, rate) = if guest { (slow::AIM, slow::RATE) } else { (AIM, RATE) };
-    let mut arguments = vec![storm.seconds.to_string(), aim.to_string()];
+    let aim = if guest { slow::AIM } else { AIM };
+    let mut arguments = [storm.seconds, aim, storm.sections, storm.signals].map(|number| number.to_string()).to_vec();
     if storm.enter {
         arguments.push("enter".to_owned());
     }
@@ -174,7 +174,9 @@ fn storm(context: &Context, report: &mut Report, program: &Path, storm: &Storm) 
     figures.all_zero(report, &["lost", "surplus", "disordered", "disordered_any", "unanswered", "doubled", "stalled"]);
     figures.at_least(report, "sections", storm.sections);
     figures.at_least(report, "runs", storm.signals);
-    figures.at_least(report, "rate", rate);
+    if !guest {
+        figures.at_least(report, "rate", RATE);
+    }
     figures.at_least(report, "closings", 1);
     if storm.enter {
         figures.at_least(report, "handler_sections", storm.signals);
@@ -188,6 +190,7 @@ fn storm(context: &Context, report: &mut Report, program: &Path, storm: &Storm) 
     figures.all_zero(report, &["inside", "raised", "torn"]);
     if storm.backend != "sigprocmask" {
         figures.is(report, "raised_word", "0");
-        figures.at_least(report, "held", storm.signals / 100);
+        // One section's end lets go whatever has come: on a slow machine that is more at a time.
+        figures.at_least(report, "held", storm.signals / if guest { 400 } else { 100 });
     }
 }

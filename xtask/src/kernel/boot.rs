@@ -36,7 +36,7 @@ pub fn run(
     let limit = match (program.get(1), config) {
         (Some(&"--full"), _) => "14400",
         (_, Config::Default) => "1800",
-        _ => "3600",
+        _ => "7200",
     };
     let mut command = machine(config, limit)?;
     let program = program.join(",");

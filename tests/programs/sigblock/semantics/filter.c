@@ -85,12 +85,12 @@ static void ticks(int number, int flags, int by_callback) {
         }
         rest(500);
     }
-    // Outside, until as many have come.
-    for (int before = runs; runs < before + 100;) rest(100);
+    // Outside, until as many have come; the more, the later a slow machine's timer was.
+    for (int before = runs; runs < before + 100 || runs < 200;) rest(100);
     // ld-linux holds nothing in a callback.
     if (by_callback && !sigblock_word) say("held 100, inside 0, ");
     else say("held %d, inside %d, ", held, was_inside);
-    say("runs %s, depth %u", runs >= 200 ? "enough" : "too few", depth());
+    say("depth %u", depth());
 }
 static void alarm_ticks(void) { ticks(SIGALRM, 0, 0); }
 static void real_time_ticks(void) { ticks(SIGRTMIN + 1, SA_RESTART, 0); }
@@ -150,15 +150,16 @@ static void no_queue(void) {
     start_timer(SIGALRM, 0);
     if (setrlimit(RLIMIT_SIGPENDING, &none)) give_up("setrlimit");
     install();
-    for (int i = 0; i < 20; i++) {
+    int sections = 0;
+    for (; runs < 20; sections++) {
         enter();
         section(0);
         leave();
     }
-    say("held %d, inside %d, runs %s", held, was_inside, runs >= 20 ? "enough" : "too few");
+    say("not held %d, inside %d", sections - held, was_inside);
 }
 
-#define TICKS "held 100, inside 0, runs enough, depth 0"
+#define TICKS "held 100, inside 0, depth 0"
 static const struct test_case cases[] = {
     {"the filter kills", control, "installed,  signal 31", 0, 0},
     {"SIGALRM at 1 kHz", alarm_ticks, TICKS, 0, 0},
@@ -168,7 +169,7 @@ static const struct test_case cases[] = {
      TICKS ", on the other stack some, on its own none", TICKS ", on the other stack some, on its own some", 0},
     {"SIGALRM at 1 kHz, callbacks", callback_ticks, TICKS, 0, 0},
     {"a thread whose first section comes under its filter", late, "depth 0, held 20, inside 0, depth 0", 0, 0},
-    {"SIGALRM at 1 kHz, RLIMIT_SIGPENDING 0", no_queue, "held 20, inside 0, runs enough", 0, 0},
+    {"SIGALRM at 1 kHz, RLIMIT_SIGPENDING 0", no_queue, "not held 0, inside 0", 0, 0},
 };
 
 int main(int argc, char **argv) { return RUN_CASES(cases); }

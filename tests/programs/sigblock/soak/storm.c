@@ -1,12 +1,26 @@
-// storm SECONDS RATE [enter]: eight threads in nested sections under signals from another process, RATE a second in sum, real-time
-// and standard, to a thread and to the process. With `enter` the handlers open sections too, interrupt one
-// another, and run on alternate stacks. Prints what was counted as one line of KEY=VALUE; judges nothing. Exit 2: could not run.
+// storm SECONDS RATE SECTIONS RUNS [enter]: eight threads in nested sections under signals from another process, RATE a second in
+// sum, real-time and standard, to a thread and to the process. Lasts SECONDS, and on until SECTIONS and RUNS of handlers are
+// reached, however slow the machine. With `enter` the handlers open sections too, interrupt one another, and run on alternate
+// stacks. Prints what was counted as one line of KEY=VALUE; judges nothing. Exit 2: could not run.
 #include "storm.h"
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 
 static uint64_t excess(uint64_t more, uint64_t less) { return more > less ? more - less : 0; }
+
+static int reached(const struct storm *storm, uint64_t sections, uint64_t runs) {
+    uint64_t entered = 0, handled = 0;
+    for (int t = 0; t < THREADS; t++) {
+        const struct receiver *r = &storm->receivers[t];
+        entered += r->sections;
+        for (int i = 0; i < QUEUED; i++) handled += r->queued[i];
+        for (int i = 0; i < PLAIN; i++) handled += r->plain[i];
+        for (int i = 0; i < QUEUED_ANY; i++) handled += r->queued_any[i];
+        for (int i = 0; i < PLAIN_ANY; i++) handled += r->plain_any[i];
+    }
+    return entered >= sections && handled >= runs;
+}
 
 static void print_counts(struct storm *storm, double seconds) {
     uint64_t sections = 0, sent = 0, runs = 0, lost = 0, surplus = 0, own = 0;
@@ -48,9 +62,10 @@ static void print_counts(struct storm *storm, double seconds) {
 }
 
 int main(int argc, char **argv) {
-    double seconds = argc > 2 ? atof(argv[1]) : 0;
-    int rate = argc > 2 ? atoi(argv[2]) : 0;
-    if (seconds <= 0 || rate <= 0) return fputs("usage: storm SECONDS RATE [enter]\n", stderr), 2;
+    double seconds = argc > 4 ? atof(argv[1]) : 0;
+    int rate = argc > 4 ? atoi(argv[2]) : 0;
+    if (seconds <= 0 || rate <= 0) return fputs("usage: storm SECONDS RATE SECTIONS RUNS [enter]\n", stderr), 2;
+    uint64_t least_sections = strtoull(argv[3], NULL, 10), least_runs = strtoull(argv[4], NULL, 10);
     need_sigblock();
     if (word_counts()) {
         int failed = check_raised_word();
@@ -60,7 +75,7 @@ int main(int argc, char **argv) {
     struct storm *storm = mmap(NULL, sizeof *storm, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (storm == MAP_FAILED) return perror("mmap"), 2;
     storm->rate = rate;
-    storm->handlers_enter = argc > 3 && !strcmp(argv[3], "enter");
+    storm->handlers_enter = argc > 5 && !strcmp(argv[5], "enter");
     install_handlers(storm);
     sigset_t all;
     sigfillset(&all);
@@ -76,7 +91,7 @@ int main(int argc, char **argv) {
     if (sender == 0) send_signals(storm, self);
     int status = 1;
     // The sender ends early only if signals stay away.
-    while (now() - start < seconds && waitpid(sender, &status, WNOHANG) == 0) nap(10e-3);
+    while ((now() - start < seconds || !reached(storm, least_sections, least_runs)) && waitpid(sender, &status, WNOHANG) == 0) nap(10e-3);
     storm->stop = 1;
     waitpid(sender, &status, 0);
     seconds = now() - start;
