@@ -207,6 +207,18 @@ pub(crate) fn is_plain_match(object: &Object, number: u32, symbol: &Sym, referen
         && is_visible(symbol)
 }
 
+/// Whether a symbol is what its own object's references to it mean, if no object before has the name.
+#[inline]
+pub(crate) fn suits_itself(object: &Object, number: u32, symbol: &Sym, purpose: Purpose) -> bool {
+    let versions = object.dynamic.as_ref().map(|dynamic| &dynamic.versions);
+    let fits = match versions.and_then(|versions| versions.symbol_version(number)) {
+        // It asks for the version that it has itself.
+        Some(versym) => versym & VERSYM_INDEX < FIRST_VERSION || object.version(versym).hash != 0,
+        None => true,
+    };
+    fits && is_candidate(symbol, purpose) && is_visible(symbol)
+}
+
 /// Whether a symbol can be a definition at all.
 #[inline]
 fn is_candidate(symbol: &Sym, purpose: Purpose) -> bool {
@@ -226,6 +238,9 @@ fn is_visible(symbol: &Sym) -> bool {
     let global = matches!(symbol.binding(), SymbolBinding::Global | SymbolBinding::Weak | SymbolBinding::Unique);
     global && !matches!(symbol.visibility(), STV_HIDDEN | STV_INTERNAL)
 }
+
+/// Indexes of versions below this one are the unversioned base.
+const FIRST_VERSION: u16 = 3;
 
 enum Match {
     Yes,
@@ -250,8 +265,8 @@ fn match_version(object: &Object, number: u32, reference: &Reference<'_>) -> Mat
             if own.hash == 0 && !hidden && !wanted.exact { Match::Yes } else { Match::No }
         }
         None => {
-            // Indexes below this one are the unversioned base; dlsym also counts the oldest version as a version.
-            let first_version = if reference.newest { 2 } else { 3 };
+            // dlsym also counts the oldest version as a version.
+            let first_version = if reference.newest { FIRST_VERSION - 1 } else { FIRST_VERSION };
             match versym & VERSYM_INDEX {
                 index if index < first_version => Match::Yes,
                 _ if hidden => Match::No,

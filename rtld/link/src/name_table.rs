@@ -220,6 +220,14 @@ impl NameTable {
         None
     }
 
+    /// Whether the first definition that may have this hash is symbol `number` of an object.
+    #[inline(always)]
+    pub fn has_first(&self, hash: u32, index: ObjectIndex, number: u32) -> bool {
+        self.slots.candidates(hash).next().is_some_and(|entry| {
+            entry.symbol() == number && self.members.get(entry.position()).is_some_and(|member| member.index == index)
+        })
+    }
+
     /// Has the first slot of a hash fetched.
     #[inline(always)]
     pub fn prefetch_slot(&self, hash: u32) {

@@ -5,19 +5,26 @@
 //! after another they cost a cache miss each; so up to [`IN_FLIGHT`] references take each step together, and what the next
 //! step reads is fetched meanwhile. The slots are written at the end of a batch, in the order of the table.
 //!
+//! Most references are to symbols that the object defines itself. Their hashes stand in its own hash table; where the table of
+//! names has the very definition first, nobody comes before it, and no name is read.
+//!
 //! Values that resolvers must compute are put off into `Deferred` and run when everything else is in place.
 
 use crate::error::Reason;
-use crate::lookup::{Definition, Purpose};
+use crate::lookup::{Definition, Purpose, suits_itself};
+use crate::name_table::NameTable;
 use crate::object::{Object, ObjectIndex};
 use crate::places::{Place, Places};
 use crate::protect::Preparation;
 use crate::relocate::{Binding, Later, Relocator, Target, is_own, named_target};
 use rtld_elf::relocation as kind;
-use rtld_elf::{Dynamic, Rela, Sym, Table};
+use rtld_elf::{Dynamic, Hash, Rela, Sym, SymbolView, Table};
 
 /// How many references take each step together.
 const IN_FLIGHT: usize = 32;
+
+/// So many relocations ahead of the one that is applied are fetched: the processor's own prefetching ends with each page.
+const AHEAD: usize = 96;
 
 /// The relocations of one object.
 pub(crate) struct Pass<'a, 's> {
@@ -42,10 +49,20 @@ struct Wanted {
     first: usize,
     end: usize,
     own: Sym,
-    name: &'static [u8],
-    hash: u32,
-    /// The symbol means itself.
-    is_own: bool,
+    meaning: Meaning,
+}
+
+/// What is known of what a reference means.
+#[derive(Clone, Copy)]
+enum Meaning {
+    /// It is to be looked up by its name, which was not read yet.
+    Unread,
+    /// It is looked up by its name, which has this hash.
+    Named(&'static [u8], u32),
+    /// The object defines it. The hash of its name, without the bit that tables of names leave out.
+    Defined(u32),
+    /// The symbol itself.
+    Itself,
 }
 
 impl Wanted {
@@ -55,10 +72,16 @@ impl Wanted {
         first: 0,
         end: 0,
         own: Sym { st_name: 0, st_info: 0, st_other: 0, st_shndx: 0, st_value: 0, st_size: 0 },
-        name: b"",
-        hash: rtld_elf::gnu_hash(b""),
-        is_own: false,
+        meaning: Meaning::Itself,
     };
+
+    /// Reads the name.
+    #[inline(always)]
+    fn read_name(&mut self, dynamic: &Dynamic<'static>) -> u32 {
+        let (name, hash) = dynamic.strings.get_hashed(self.own.st_name).unwrap_or((b"", rtld_elf::gnu_hash(b"")));
+        self.meaning = Meaning::Named(name, hash);
+        hash
+    }
 }
 
 /// The references that are in flight.
@@ -74,7 +97,13 @@ impl Batch {
 
     /// Takes in the references of the relocations from `next` on, as far as they are addresses of symbols and there is
     /// room; where it ended.
-    fn gather(&mut self, dynamic: &Dynamic<'static>, relocations: Table<'static, Rela>, mut next: usize) -> usize {
+    fn gather(
+        &mut self,
+        dynamic: &Dynamic<'static>,
+        defined: Option<Defined<'_>>,
+        relocations: Table<'static, Rela>,
+        mut next: usize,
+    ) -> usize {
         self.count = 0;
         let (mut last, mut last_purpose) = (0, Purpose::Address);
         while let Some(relocation) = relocations.get(next) {
@@ -98,6 +127,9 @@ impl Batch {
                 (last, last_purpose) = (number, purpose);
                 dynamic.symbols.records().prefetch(number as usize);
                 dynamic.versions.symbol_versions().prefetch(number as usize);
+                if let Some(defined) = &defined {
+                    defined.prefetch(number);
+                }
             }
             next += 1;
         }
@@ -144,10 +176,11 @@ impl<'s> Pass<'_, 's> {
             return Ok(());
         }
         let mut batch = Batch { wanted: [Wanted::NONE; IN_FLIGHT], count: 0 };
+        let defined = Defined::new(self.relocator, self.object, self.dynamic);
         loop {
-            let end = batch.gather(self.dynamic, relocations, next);
+            let end = batch.gather(self.dynamic, defined, relocations, next);
             if end > next {
-                self.references(&mut batch, relocations)?;
+                self.references(&mut batch, relocations, defined)?;
                 next = end;
             } else {
                 let Some(relocation) = relocations.get(next) else { return Ok(()) };
@@ -173,37 +206,63 @@ impl<'s> Pass<'_, 's> {
             };
             self.preparation.reach(place.address());
             place.store(bias.wrapping_add_signed(relocation.r_addend));
+            relocations.prefetch(next.wrapping_add(AHEAD));
             next += 1;
         }
         Ok(next)
     }
 
     /// Resolves the references of a batch together and writes their slots.
-    fn references(&mut self, batch: &mut Batch, relocations: Table<'static, Rela>) -> Result<(), Reason> {
+    fn references(
+        &mut self,
+        batch: &mut Batch,
+        relocations: Table<'static, Rela>,
+        defined: Option<Defined<'s>>,
+    ) -> Result<(), Reason> {
         let dynamic = self.dynamic;
+        let names = self.relocator.resolver.names;
         for wanted in batch.references() {
             let Some(own) = dynamic.symbols.get(wanted.number) else {
                 let offset = relocations.get(wanted.first).map_or(0, |relocation| relocation.r_offset);
                 return Err(Reason::SymbolIndex { symbol: wanted.number, offset });
             };
             wanted.own = own;
-            wanted.is_own = is_own(&own);
-            dynamic.strings.prefetch(own.st_name);
+            wanted.meaning = if is_own(&own) {
+                Meaning::Itself
+            } else if let Some((names, hash)) = defined.and_then(|defined| defined.hash(wanted.number, &own)) {
+                names.prefetch_slot(hash);
+                Meaning::Defined(hash)
+            } else {
+                dynamic.strings.prefetch(own.st_name);
+                Meaning::Unread
+            };
         }
-        let names = self.relocator.resolver.names;
-        for wanted in batch.references().iter_mut().filter(|wanted| !wanted.is_own) {
-            let named = dynamic.strings.get_hashed(wanted.own.st_name);
-            (wanted.name, wanted.hash) = named.unwrap_or((Wanted::NONE.name, Wanted::NONE.hash));
-            if let Some(names) = names {
-                names.prefetch_slot(wanted.hash);
+        for wanted in batch.references() {
+            if let Meaning::Unread = wanted.meaning {
+                let hash = wanted.read_name(dynamic);
+                if let Some(names) = names {
+                    names.prefetch_slot(hash);
+                }
             }
         }
         if let Some(names) = names {
-            for wanted in batch.references().iter().filter(|wanted| !wanted.is_own) {
-                names.prefetch_symbol(wanted.hash);
+            for wanted in batch.references() {
+                match wanted.meaning {
+                    Meaning::Named(_, hash) => names.prefetch_symbol(hash),
+                    Meaning::Defined(hash)
+                        if names.has_first(hash, self.index, wanted.number)
+                            && suits_itself(self.object, wanted.number, &wanted.own, wanted.purpose) =>
+                    {
+                        wanted.meaning = Meaning::Itself;
+                    }
+                    Meaning::Defined(_) => names.prefetch_symbol(wanted.read_name(dynamic)),
+                    _ => {}
+                }
             }
-            for wanted in batch.references().iter().filter(|wanted| !wanted.is_own) {
-                names.prefetch_name(wanted.hash);
+            for wanted in batch.references() {
+                if let Meaning::Named(_, hash) = wanted.meaning {
+                    names.prefetch_name(hash);
+                }
             }
         }
         for wanted in batch.references() {
@@ -217,11 +276,11 @@ impl<'s> Pass<'_, 's> {
     fn bind(&mut self, wanted: &Wanted, relocations: Table<'static, Rela>) -> Result<(), Reason> {
         let relocator = self.relocator;
         let (index, number, own) = (self.index, wanted.number, &wanted.own);
-        let target = if wanted.is_own {
-            Target::Definition(Definition { object: self.object, index, number, symbol: *own })
+        let target = if let Meaning::Named(name, hash) = wanted.meaning {
+            let reference = (index, number, own);
+            named_target(&relocator.resolver, relocator.substitutes, reference, (name, hash), wanted.purpose)?
         } else {
-            let (reference, name) = ((index, number, own), (wanted.name, wanted.hash));
-            named_target(&relocator.resolver, relocator.substitutes, reference, name, wanted.purpose)?
+            Target::Definition(Definition { object: self.object, index, number, symbol: *own })
         };
         let value = match relocator.noted(self.index, target)? {
             Target::Definition(definition) if definition.is_indirect() => {
@@ -272,6 +331,42 @@ impl<'s> Pass<'_, 's> {
             }
         }
         Ok(())
+    }
+}
+
+/// Where the hashes of an object's own definitions stand, if the first definition in the table of names is what its references
+/// to them mean.
+#[derive(Clone, Copy)]
+struct Defined<'s> {
+    names: &'s NameTable,
+    chains: Table<'static, u32>,
+    offset: u32,
+}
+
+impl<'s> Defined<'s> {
+    /// Only where no object looks in other scopes before the global one; what is found in the C library's objects may be
+    /// substituted, for which its name is needed.
+    fn new(relocator: &Relocator<'s>, object: &Object, dynamic: &Dynamic<'static>) -> Option<Defined<'s>> {
+        let names = relocator.resolver.names?;
+        let Hash::Gnu(table) = &dynamic.hash else { return None };
+        let global_first = relocator.resolver.scopes.deep.is_empty();
+        let suits = global_first && !object.is_system;
+        suits.then_some(Defined { names, chains: table.chains, offset: table.symbol_offset })
+    }
+
+    /// Has the hash of a symbol fetched.
+    #[inline(always)]
+    fn prefetch(&self, number: u32) {
+        self.chains.prefetch(number.wrapping_sub(self.offset) as usize);
+    }
+
+    /// The hash of a symbol's name, if the object defines it.
+    #[inline(always)]
+    fn hash(self, number: u32, own: &Sym) -> Option<(&'s NameTable, u32)> {
+        if own.is_undefined() {
+            return None;
+        }
+        Some((self.names, self.chains.get(number.checked_sub(self.offset)? as usize)?))
     }
 }
 
