@@ -25,6 +25,9 @@ const HASH_LEFT_OUT: u32 = 4;
 /// file that all have one hash would take the square of their number.
 const STEPS: usize = 8;
 
+/// So many definitions ahead of the one that is entered have their slots fetched.
+const AHEAD: usize = 16;
+
 /// One object of the scope.
 #[derive(Debug)]
 struct Member {
@@ -69,6 +72,12 @@ impl Slots {
     fn next(&self, place: usize) -> usize {
         let next = place.wrapping_add(1);
         if next < self.entries.len() { next } else { 0 }
+    }
+
+    /// Has the first slot for a hash fetched.
+    #[inline(always)]
+    fn prefetch(&self, hash: u32) {
+        rtld_elf::pod::prefetch(self.entries.as_ptr().wrapping_add(self.home(hash)).cast());
     }
 
     /// Enters one symbol behind all with the same hash; false if the budget of steps is used up.
@@ -171,7 +180,7 @@ impl NameTable {
         let dynamic = object.dynamic.as_ref()?;
         let base = (position as u64) << SYMBOL_BITS;
         let slots = &mut self.slots;
-        let mut insert = |hash: u32, symbol: u64| {
+        let mut insert = |slots: &mut Slots, hash: u32, symbol: u64| {
             let tag = Entry::tag(hash) << (SYMBOL_BITS + POSITION_BITS);
             // Symbol 0 is none, and no definition.
             symbol == 0 || symbol >> SYMBOL_BITS == 0 && slots.insert(hash, tag | base | symbol, steps)
@@ -179,13 +188,18 @@ impl NameTable {
         let entered = match &dynamic.hash {
             Hash::Gnu(table) => {
                 let first = u64::from(table.symbol_offset);
-                (first..).zip(table.entries()).all(|(symbol, hash)| insert(hash, symbol))
+                let entries = table.entries();
+                let ahead = entries.from(AHEAD).iter().chain(core::iter::repeat(0));
+                (first..).zip(entries.iter().zip(ahead)).all(|(symbol, (hash, later))| {
+                    slots.prefetch(later);
+                    insert(slots, hash, symbol)
+                })
             }
             // The table of the gABI holds no hashes.
             Hash::Sysv(table) => (0..table.symbol_count()).all(|symbol| {
                 let record = dynamic.symbols.get(symbol).filter(|record| record.st_value != 0 || record.st_shndx != 0);
                 let name = record.and_then(|record| dynamic.strings.get_hashed(record.st_name));
-                name.is_none_or(|(_, hash)| insert(hash, u64::from(symbol)))
+                name.is_none_or(|(_, hash)| insert(slots, hash, u64::from(symbol)))
             }),
             Hash::None => true,
         };
@@ -231,8 +245,7 @@ impl NameTable {
     /// Has the first slot of a hash fetched.
     #[inline(always)]
     pub fn prefetch_slot(&self, hash: u32) {
-        let place = self.slots.home(hash);
-        rtld_elf::pod::prefetch(self.slots.entries.as_ptr().wrapping_add(place).cast());
+        self.slots.prefetch(hash);
     }
 
     /// Has the symbol and the version that a hash leads to fetched; the slot should be at hand.

@@ -131,6 +131,7 @@ impl Batch {
                     defined.prefetch(number);
                 }
             }
+            relocations.prefetch(next.wrapping_add(AHEAD));
             next += 1;
         }
         next
