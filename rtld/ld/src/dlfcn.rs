@@ -3,7 +3,7 @@
 
 use crate::exceptions::{self, Exception};
 use crate::exports::{here, refuse};
-use crate::host;
+use crate::{heap, host};
 use core::ffi::{CStr, c_char, c_int};
 use rtld_elf::symbol::SymbolBinding;
 use rtld_elf::{SymbolView, gnu_hash};
@@ -59,6 +59,7 @@ pub extern "C" fn open_in_namespace(namespace: isize, file: *const c_char, mode:
 pub extern "C" fn close(handle: *mut Handle) -> c_int {
     let world = here();
     last_error::clear();
+    heap::settle();
     match closing::close(world, handle, refuse) {
         Ok(()) => 0,
         Err(NotOpen { path }) if path.is_empty() => {
@@ -167,6 +168,7 @@ pub extern "C" fn open_for_library(file: *const c_char, mode: c_int, caller: usi
 
 /// `_dl_close` of `_rtld_global_ro`.
 pub extern "C" fn close_for_library(handle: *mut Handle) {
+    heap::settle();
     if closing::close(here(), handle, refuse).is_err() {
         last_error::set(format_args!("shared object not open"));
         raise();

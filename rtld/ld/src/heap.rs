@@ -2,13 +2,14 @@
 //! never sees our memory.
 
 use core::alloc::{GlobalAlloc, Layout};
-use rtld_runtime::arena::{self, Arena};
+use rtld_runtime::arena::Arena;
+use rtld_runtime::chunks;
 use rtld_runtime::lock::Lock;
 use rtld_sys::memory;
 
 struct Pages;
 
-impl arena::Pages for Pages {
+impl chunks::Pages for Pages {
     fn map(&self, size: usize) -> Option<usize> {
         memory::map_anonymous(size, memory::READ | memory::WRITE).ok()
     }
@@ -16,6 +17,15 @@ impl arena::Pages for Pages {
     unsafe fn unmap(&self, start: usize, size: usize) {
         // SAFETY: the caller's promise.
         let _ = unsafe { memory::unmap(start, size) };
+    }
+
+    unsafe fn clear(&self, start: usize, size: usize) {
+        // SAFETY: the caller's promise.
+        if unsafe { memory::discard(start, size) }.is_err() {
+            // Locked pages (mlockall) stay.
+            // SAFETY: as above; the pages are writable.
+            unsafe { core::ptr::with_exposed_provenance_mut::<u8>(start).write_bytes(0, size) };
+        }
     }
 }
 
@@ -27,9 +37,15 @@ struct Heap {
 #[global_allocator]
 static HEAP: Heap = Heap { lock: Lock::new(), arena: Arena::new(Pages) };
 
-/// Before there is a second thread: in the child of a fork nobody is left who had the lock.
+/// Before there is a second thread: in the child of a fork nobody is left who had the lock. Memory comes and goes from now on.
 pub fn prepare() {
     HEAP.lock.free_if_left();
+    settle();
+}
+
+/// Memory comes and goes from now on.
+pub fn settle() {
+    HEAP.arena.settle();
 }
 
 impl Heap {

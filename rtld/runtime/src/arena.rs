@@ -1,24 +1,14 @@
-//! Memory in blocks of fixed sizes, cut from pages. Owns the free blocks and what is left of the last chunk.
+//! Memory in blocks of fixed sizes, cut from pages. Owns the free blocks and what is left of the last page that was cut.
 //!
 //! It is whole after every single store: a copy of the process that is made in the middle of a call (a fork in another thread)
-//! finds an arena that works, and has lost one block or chunk at the most. That is why it keeps lists of blocks of one size
-//! and never joins neighbours. The caller serialises calls and knows the layout of what it gives back, so blocks
-//! have no headers.
+//! finds an arena that works, and has lost some blocks or pages at the most. That is why it keeps lists of blocks of one size
+//! and never joins neighbours. Pages of which no block is used are made fresh again (`chunks`), so that what is resident follows
+//! what is used, and not the sum of each size's peak. The caller serialises calls and knows the layout of what it gives back, so
+//! blocks have no headers.
 
+use crate::chunks::{Chunks, PAGE, Pages};
 use core::alloc::Layout;
 use core::sync::atomic::{AtomicUsize, Ordering};
-
-/// Where pages come from.
-pub trait Pages {
-    /// Fresh zero pages; None if there are none.
-    fn map(&self, size: usize) -> Option<usize>;
-
-    /// Gives back what `map` gave.
-    ///
-    /// # Safety
-    /// Nothing in it may be used any more.
-    unsafe fn unmap(&self, start: usize, size: usize);
-}
 
 /// The least size and alignment of a block.
 const STEP: usize = 16;
@@ -27,20 +17,16 @@ const SMALL: usize = 128;
 /// What is larger has a mapping of its own, which is given back.
 const LARGEST: usize = 256 << 10;
 const CLASSES: usize = SMALL / STEP + 4 * (LARGEST / SMALL).ilog2() as usize;
-/// What is mapped at a time: pages of it cost something only once they are used.
-const CHUNK: usize = 256 << 10;
-/// Blocks above this size are mapped one by one.
-const CUT: usize = 16 << 10;
-const PAGE: usize = 4096;
 
 /// The arena. All zero is an empty one.
 #[derive(Debug)]
 pub struct Arena<P> {
     /// By class: the first free block, which holds the address of the next one.
     free: [AtomicUsize; CLASSES],
-    /// The unused rest of the last chunk.
+    /// The unused rest of the last page that was cut.
     start: AtomicUsize,
     end: AtomicUsize,
+    chunks: Chunks,
     pages: P,
 }
 
@@ -87,8 +73,15 @@ impl<P: Pages> Arena<P> {
             free: [const { AtomicUsize::new(0) }; CLASSES],
             start: AtomicUsize::new(0),
             end: AtomicUsize::new(0),
+            chunks: Chunks::new(),
             pages,
         }
+    }
+
+    /// From now on pages of which no block is used are given back, but for those that were cut before: what is not called before
+    /// memory comes and goes costs a start nothing.
+    pub fn settle(&self) {
+        self.chunks.count();
     }
 
     /// Memory for a layout: its address, and whether it is known to be zero.
@@ -113,7 +106,7 @@ impl<P: Pages> Arena<P> {
         // SAFETY: allocate wrote the word.
         let block = if has_front { unsafe { word(address).wrapping_sub(1).read() } } else { address };
         match class_of(size) {
-            Some(class) => self.push(class, block),
+            Some(class) => self.give(class, block),
             // SAFETY: the mapping was made for this block alone (the caller's promise).
             None => unsafe { self.pages.unmap(block, size.next_multiple_of(PAGE)) },
         }
@@ -132,15 +125,24 @@ impl<P: Pages> Arena<P> {
         let Some(class) = class_of(size) else {
             return self.pages.map(size.checked_next_multiple_of(PAGE)?).map(|block| (block, true));
         };
-        let list = self.free.get(class)?;
+        let (list, size) = (self.free.get(class)?, size_of_class(class));
         let first = list.load(Ordering::Relaxed);
-        if first != 0 {
-            // SAFETY: a free block, which holds the address of the next one.
-            let next = unsafe { word(first).read() };
-            list.store(next, Ordering::Release);
-            return Some((first, false));
+        if first == 0 {
+            return self.cut(size).map(|block| (block, true));
         }
-        self.cut(size_of_class(class)).map(|block| (block, true))
+        self.chunks.hold(first, size);
+        // SAFETY: a free block, which holds the address of the next one.
+        let next = unsafe { word(first).read() };
+        list.store(next, Ordering::Release);
+        Some((first, false))
+    }
+
+    fn give(&self, class: usize, block: usize) {
+        self.push(class, block);
+        self.chunks.release(block, size_of_class(class));
+        if self.chunks.are_many_idle() {
+            self.give_back();
+        }
     }
 
     /// Each store leaves the arena whole: a block is in a list only when it points to the rest of it.
@@ -151,27 +153,59 @@ impl<P: Pages> Arena<P> {
         list.store(block, Ordering::Release);
     }
 
-    /// Fresh memory.
+    /// Fresh memory, used from now on. What fits into a page lies in one.
     fn cut(&self, size: usize) -> Option<usize> {
-        if size > CUT {
-            return self.pages.map(size.checked_next_multiple_of(PAGE)?);
-        }
-        let start = self.start.load(Ordering::Relaxed);
-        if self.end.load(Ordering::Relaxed).saturating_sub(start) >= size {
+        let (start, end) = (self.start.load(Ordering::Relaxed), self.end.load(Ordering::Relaxed));
+        if end.saturating_sub(start) >= size {
+            self.chunks.hold(start, size);
             self.start.store(start.wrapping_add(size), Ordering::Release);
             return Some(start);
         }
-        let chunk = self.pages.map(CHUNK)?;
-        let (rest, rest_end) = (start, self.end.load(Ordering::Relaxed));
-        // In this order: at no moment does the rest seem to be more than it is.
-        self.end.store(0, Ordering::Release);
-        self.start.store(chunk.wrapping_add(size), Ordering::Release);
-        self.end.store(chunk.wrapping_add(CHUNK), Ordering::Release);
-        self.keep_rest(rest, rest_end);
-        Some(chunk)
+        let count = size.div_ceil(PAGE);
+        if let Some(pages) = self.chunks.take(count) {
+            self.chunks.hold(pages, size);
+            self.go_on_at(pages.wrapping_add(size), pages.wrapping_add(count.wrapping_mul(PAGE)));
+            return Some(pages);
+        }
+        let rest = self.chunks.map(&self.pages, count)?;
+        self.go_on_at(rest, rest.next_multiple_of(PAGE));
+        self.cut(size)
     }
 
-    /// Makes free blocks of what was left of a chunk.
+    /// Cuts from another place.
+    fn go_on_at(&self, start: usize, end: usize) {
+        let (rest, rest_end) = (self.start.load(Ordering::Relaxed), self.end.load(Ordering::Relaxed));
+        // In this order: at no moment does the rest seem to be more than it is.
+        self.end.store(0, Ordering::Release);
+        self.start.store(start, Ordering::Release);
+        self.end.store(end, Ordering::Release);
+        self.keep_rest(rest, rest_end);
+    }
+
+    /// Makes pages of which no block is used fresh again. What of a block lies in another page is lost until that one is idle too.
+    #[cold]
+    fn give_back(&self) {
+        self.chunks.mark_idle(self.start.load(Ordering::Relaxed), self.end.load(Ordering::Relaxed));
+        for (class, list) in self.free.iter().enumerate() {
+            let mut link = list;
+            loop {
+                let block = link.load(Ordering::Relaxed);
+                if block == 0 {
+                    break;
+                }
+                // SAFETY: a free block, which begins with the address of the next one.
+                let next = unsafe { &*word(block).cast::<AtomicUsize>() };
+                if self.chunks.leaves(block, size_of_class(class)) {
+                    link.store(next.load(Ordering::Relaxed), Ordering::Release);
+                } else {
+                    link = next;
+                }
+            }
+        }
+        self.chunks.give_back(&self.pages);
+    }
+
+    /// Makes free blocks of what was left of a page.
     fn keep_rest(&self, mut start: usize, end: usize) {
         while end.saturating_sub(start) >= STEP {
             let left = end - start;
@@ -209,6 +243,14 @@ mod tests {
             // SAFETY: map allocated it with this layout.
             unsafe { std::alloc::dealloc(core::ptr::with_exposed_provenance_mut(start), layout) };
         }
+
+        unsafe fn clear(&self, start: usize, size: usize) {
+            let mapped = self.0.borrow();
+            let (&first, &length) = mapped.range(..=start).next_back().unwrap();
+            assert!(start.is_multiple_of(PAGE) && size.is_multiple_of(PAGE) && start + size <= first + length);
+            // SAFETY: a part of what map allocated.
+            unsafe { word(start).cast::<u8>().write_bytes(0, size) };
+        }
     }
 
     #[test]
@@ -239,6 +281,9 @@ mod tests {
         let mut live: Vec<(usize, Layout, u8)> = Vec::new();
         let mut seed = 1;
         for round in 0..50_000_u32 {
+            if round == 10_000 {
+                arena.settle();
+            }
             if live.len() > 300 || !live.is_empty() && next(&mut seed).is_multiple_of(3) {
                 let (address, layout, mark) = live.swap_remove(next(&mut seed) % live.len());
                 // SAFETY: the memory is live, and was filled below.
@@ -277,5 +322,46 @@ mod tests {
                 unsafe { arena.free(address, layout) };
             }
         }
+    }
+
+    /// As many pages as are cut after a number of peaks, each of blocks of another size, beside blocks that stay.
+    fn cut_after_peaks(settled: bool) -> usize {
+        let arena = Arena::new(Mapped::default());
+        if settled {
+            arena.settle();
+        }
+        let mut seed = 1;
+        let mut stays = Vec::new();
+        for round in 0..40 {
+            let mut comes = Vec::new();
+            for number in 0..200_usize {
+                let size = [24, 90, 300, 1000, 2000, 5000, 20_000][round % 7] + next(&mut seed) % 16;
+                let layout = Layout::from_size_align(size, 8).unwrap();
+                let (address, is_zero) = arena.allocate(layout).unwrap();
+                // SAFETY: fresh memory of this size.
+                let bytes = unsafe { core::slice::from_raw_parts_mut(word(address).cast::<u8>(), size) };
+                assert!(!is_zero || bytes.iter().all(|&byte| byte == 0));
+                bytes.fill(round as u8);
+                let list = if round < 7 && number.is_multiple_of(50) { &mut stays } else { &mut comes };
+                try_push(list, (address, layout, round as u8)).unwrap();
+            }
+            for (address, layout, mark) in comes.iter().chain(&stays) {
+                // SAFETY: filled above.
+                let bytes = unsafe { core::slice::from_raw_parts(word(*address).cast::<u8>(), layout.size()) };
+                assert!(bytes.iter().all(|byte| byte == mark), "{layout:?} was written by somebody else");
+            }
+            for (address, layout, _) in comes {
+                // SAFETY: allocated above.
+                unsafe { arena.free(address, layout) };
+            }
+        }
+        arena.chunks.cut()
+    }
+
+    #[test]
+    fn pages_without_a_used_block_are_given_back() {
+        let (kept, settled) = (cut_after_peaks(false), cut_after_peaks(true));
+        // What stays are 4 blocks of each of 7 sizes, 44 pages of them; 200 blocks of 20,000 bytes alone are 1000.
+        assert!(kept > 1000 && settled < 90, "{kept} and {settled} pages");
     }
 }

@@ -13,6 +13,7 @@ pub mod atomics;
 pub mod bind;
 mod bond_notes;
 pub mod call;
+pub mod chunks;
 pub mod close;
 pub mod find_object;
 pub mod fork;

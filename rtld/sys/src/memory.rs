@@ -104,6 +104,16 @@ pub fn prepare_to_write(address: usize, length: usize) {
     let _ = unsafe { call(kernel::__NR_madvise, [address, length, advice, 0, 0, 0]) };
 }
 
+/// Gives the memory of an anonymous range back: it reads as zero from now on. The kernel refuses where pages are locked.
+///
+/// # Safety
+/// Nothing in the range may be used any more.
+pub unsafe fn discard(address: usize, length: usize) -> Result<(), Errno> {
+    let advice = kernel::MADV_DONTNEED as usize;
+    // SAFETY: the caller answers for the users of the range.
+    unsafe { call(kernel::__NR_madvise, [address, length, advice, 0, 0, 0]) }.map(drop)
+}
+
 /// Changes the protection of a range.
 ///
 /// # Safety

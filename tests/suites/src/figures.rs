@@ -82,6 +82,11 @@ impl Figures {
         self.judge(report, key, &format!("{want} or more"), self.number(key).is_some_and(|number| number >= want));
     }
 
+    /// Checks that a figure does not exceed a number.
+    pub fn at_most(&self, report: &mut Report, key: &str, want: u64) {
+        self.judge(report, key, &format!("{want} or less"), self.number(key).is_some_and(|number| number <= want));
+    }
+
     fn judge(&self, report: &mut Report, key: &str, want: &str, right: bool) {
         let result = if right {
             Ok(())
