@@ -285,7 +285,13 @@ impl<'a> StringTable<'a> {
     /// The name at `offset` without its NUL; `None` if no NUL follows inside the table.
     pub fn get(&self, offset: u64) -> Option<&'a [u8]> {
         let rest = self.bytes.from(usize::try_from(offset).ok()?);
-        let length = rest.iter().position(|byte| byte == 0)?;
+        let words = rest.records::<u64>();
+        let end_in = |(index, word)| Some(first_zero_byte(word)).filter(|&nul| nul < 8).map(|nul| index * 8 + nul);
+        let length = match words.iter().enumerate().find_map(end_in) {
+            Some(length) => length,
+            // Behind the last whole word of the table.
+            None => words.len() * 8 + rest.from(words.len() * 8).iter().position(|byte| byte == 0)?,
+        };
         // SAFETY: `length` bytes (and a NUL) of the table lie there for 'a; Table's contract covers reading them.
         Some(unsafe { core::slice::from_raw_parts(rest.as_ptr(), length) })
     }
@@ -338,20 +344,25 @@ impl<'a> StringTable<'a> {
             return false;
         }
         let name = Table::<u8>::from_bytes(name);
-        let words = name.len() / 8;
-        let (left, right) = (candidate.records::<u64>(), name.records::<u64>());
-        for index in 0..words {
-            if left.get(index) != right.get(index) {
-                return false;
-            }
+        match name.len() {
+            0 => true,
+            1..4 => (0..name.len()).all(|index| candidate.get(index) == name.get(index)),
+            4..8 => is_equal_by::<u32>(candidate, name),
+            _ => is_equal_by::<u64>(candidate, name),
         }
-        for index in words * 8..name.len() {
-            if candidate.get(index) != name.get(index) {
-                return false;
-            }
-        }
-        true
     }
+}
+
+/// Whether the first `name.len()` bytes of both are the same. There is at least one word of them; the last word may overlap the
+/// one before.
+#[inline(always)]
+fn is_equal_by<Word: Pod + PartialEq>(candidate: Table<'_, u8>, name: Table<'_, u8>) -> bool {
+    let last = name.len().saturating_sub(size_of::<Word>());
+    if candidate.read::<Word>(last) != name.read::<Word>(last) {
+        return false;
+    }
+    let (left, right) = (candidate.records::<Word>(), name.records::<Word>());
+    (0..last.div_ceil(size_of::<Word>())).all(|index| left.get(index) == right.get(index))
 }
 
 /// The segments of one object in memory: turns a virtual address of the file into bytes that can be read.

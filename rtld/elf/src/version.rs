@@ -236,6 +236,11 @@ impl<'a> Versions<'a> {
         Definitions { bytes: self.definitions, strings: self.strings, place: 0, left: self.definition_count }
     }
 
+    /// Whether the object defines a version that another needs of it.
+    pub fn defines(&self, wanted: &NeedVersion<'_>) -> bool {
+        self.definitions().has(wanted)
+    }
+
     /// The versions that the object needs, file by file.
     pub const fn needs(&self) -> Needs<'a> {
         Needs { bytes: self.needs, strings: self.strings, place: 0, left: self.need_count }

@@ -2,15 +2,36 @@
 //! never sees our memory.
 
 use core::alloc::{GlobalAlloc, Layout};
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicBool, Ordering};
 use rtld_runtime::arena::Arena;
 use rtld_runtime::chunks;
 use rtld_runtime::lock::Lock;
 use rtld_sys::memory;
 
+/// The first pages lie in the image, where they cost something only once they are used and no call is needed to have them.
+#[repr(align(4096))]
+struct FirstPages(UnsafeCell<[u8; chunks::FIRST]>);
+
+// SAFETY: handed out once, by `map`.
+unsafe impl Sync for FirstPages {}
+
+static FIRST_PAGES: FirstPages = FirstPages(UnsafeCell::new([0; chunks::FIRST]));
+
+static ARE_GIVEN: AtomicBool = AtomicBool::new(false);
+
+/// So much of them is made in one call: what the smallest program's start fills.
+const PREPARED: usize = 32 << 10;
+
 struct Pages;
 
 impl chunks::Pages for Pages {
     fn map(&self, size: usize) -> Option<usize> {
+        if size == chunks::FIRST && !ARE_GIVEN.swap(true, Ordering::Relaxed) {
+            let start = FIRST_PAGES.0.get().expose_provenance();
+            memory::prepare_to_write(start, PREPARED);
+            return Some(start);
+        }
         memory::map_anonymous(size, memory::READ | memory::WRITE).ok()
     }
 

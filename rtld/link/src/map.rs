@@ -45,6 +45,11 @@ impl Mapping {
         unsafe { Image::loaded(bias, self.headers) }
     }
 
+    /// Makes ready to be relocated what the kernel has mapped.
+    pub fn prepare(&self, pages: Pages) {
+        prepare_constant(&self.layout, self.bias, None, pages);
+    }
+
     /// Whether `address` lies between the first and the last page.
     pub fn spans(&self, address: usize) -> bool {
         (self.start..self.end).contains(&address)
@@ -102,7 +107,7 @@ pub fn map_file(file: &File, status: &Status, prefix: &Prefix, pages: Pages) -> 
     let huge = HugeSegment::find(table, header.kind, &layout, pages);
     let span = reserve(file, header.kind, &layout, table, pages, huge)?;
     let bias = span.range.start.wrapping_sub(layout.lowest as usize);
-    place(file, &span, bias, table, pages, huge)?;
+    place(file, &span, bias, &layout, table, pages, huge)?;
     let count = usize::from(header.program_header_count);
     let headers = match layout.program_headers_vaddr {
         Some(vaddr) => {
@@ -302,11 +307,29 @@ fn reserve_aligned(length: usize, alignment: usize, lowest: usize, pages: Pages)
     Ok(start)
 }
 
+/// So many pages at the end of what is constant after relocation are made before they are first read.
+const PREPARED_PAGES: usize = 8;
+
+/// Makes the last pages of what is constant after relocation (the dynamic section and the global offset table are there), which
+/// nearly all have something to relocate: one call in place of a fault for reading and one for writing each
+/// (docs/performance.md). `cleared` is the end of a page that is about to be written, if there is one.
+fn prepare_constant(layout: &Layout, bias: usize, cleared: Option<usize>, pages: Pages) {
+    let Some(range) = layout.relro else { return };
+    let first = pages.down(bias.wrapping_add(range.start as usize));
+    let end = pages.up(bias.wrapping_add(range.end() as usize));
+    let first = first.max(end.saturating_sub(PREPARED_PAGES.wrapping_mul(pages.size())));
+    // One page between the two has the variables of the C library's loader, which are written as well.
+    let is_near = |&cleared: &usize| cleared >= end && cleared.wrapping_sub(end) <= 2 * pages.size();
+    let end = cleared.filter(is_near).unwrap_or(end);
+    memory::prepare_to_write(first, end.saturating_sub(first));
+}
+
 /// Puts every segment into its place inside the span.
 fn place(
     file: &File,
     span: &Span,
     bias: usize,
+    layout: &Layout,
     headers: Headers<'_>,
     pages: Pages,
     huge: Option<HugeSegment>,
@@ -338,6 +361,10 @@ fn place(
                 .map_err(Reason::Map)?;
             }
             filled = first_page.wrapping_add(length);
+            if load.p_flags & PF_W != 0 {
+                let clears = load.p_memsz > load.p_filesz && file_end < filled;
+                prepare_constant(layout, bias, clears.then_some(filled), pages);
+            }
         }
         if load.p_memsz > load.p_filesz {
             let zero_from = if load.p_filesz != 0 { file_end } else { begin };

@@ -53,11 +53,7 @@ pub fn check(objects: &ObjectSet, first: ObjectIndex) -> Result<Vec<Finding>, Ou
                     try_push(&mut findings, finding(FindingKind::NoInformation))?;
                     break;
                 }
-                let is_defined = defined
-                    .versions
-                    .definitions()
-                    .any(|definition| definition.hash == wanted.hash && definition.name == wanted.name);
-                if !is_defined && wanted.name != RELR_MARK {
+                if !defined.versions.defines(&wanted) && wanted.name != RELR_MARK {
                     let kind = if wanted.is_weak() { FindingKind::WeakNotFound } else { FindingKind::NotFound };
                     try_push(&mut findings, finding(kind))?;
                 }

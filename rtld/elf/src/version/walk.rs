@@ -14,14 +14,29 @@ pub struct Definitions<'a> {
     pub(super) left: usize,
 }
 
-impl<'a> Iterator for Definitions<'a> {
-    type Item = Definition<'a>;
-
-    fn next(&mut self) -> Option<Definition<'a>> {
+impl<'a> Definitions<'a> {
+    #[inline]
+    fn next_record(&mut self) -> Option<(DefinitionRecord, DefinitionName)> {
         self.left = self.left.checked_sub(1)?;
         let record: DefinitionRecord = self.bytes.read(self.place)?;
         let name: DefinitionName = self.bytes.read(self.place.checked_add(record.vd_aux as usize)?)?;
         self.place = self.place.checked_add(record.vd_next as usize)?;
+        Some((record, name))
+    }
+
+    /// Whether the version is among them. Names are read only where hashes agree.
+    pub(super) fn has(mut self, wanted: &NeedVersion<'_>) -> bool {
+        let strings = self.strings;
+        core::iter::from_fn(|| self.next_record())
+            .any(|(record, name)| record.vd_hash == wanted.hash && strings.equals(name.vda_name, wanted.name))
+    }
+}
+
+impl<'a> Iterator for Definitions<'a> {
+    type Item = Definition<'a>;
+
+    fn next(&mut self) -> Option<Definition<'a>> {
+        let (record, name) = self.next_record()?;
         Some(Definition {
             name: self.strings.get(name.vda_name.into())?,
             hash: record.vd_hash,
