@@ -81,7 +81,6 @@ pub fn adopt(auxiliary: AuxVector, pages: Pages) -> Result<Object, Reason> {
     let place = place_of(headers, address, pages);
     // SAFETY: the kernel mapped the program by these headers.
     let mapping = unsafe { map::adopt(headers, auxiliary.get(AT_ENTRY).unwrap_or(0), place, pages) }?;
-    mapping.prepare(pages);
     Object::new(Role::Program, Text::empty(), mapping)
 }
 

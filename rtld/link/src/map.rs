@@ -12,8 +12,9 @@ use goblin::elf64::program_header::{PF_R, PF_W, PF_X, ProgramHeader};
 use rtld_elf::header::{self, FileHeader, FileKind};
 use rtld_elf::pod::{Image, Table};
 use rtld_elf::segments::{self, Layout};
+use rtld_sys::Errno;
 use rtld_sys::file::{File, Status};
-use rtld_sys::{Errno, memory};
+use rtld_sys::memory::{self, Fill};
 
 /// How much of a file is read to see what it is: the ELF header and, nearly always, the program headers.
 pub const PREFIX: usize = 1024;
@@ -43,11 +44,6 @@ impl Mapping {
         let bias = core::ptr::without_provenance::<u8>(0).wrapping_add(self.bias);
         // SAFETY: the segments named by the headers are mapped and stay so as long as the object is used.
         unsafe { Image::loaded(bias, self.headers) }
-    }
-
-    /// Makes ready to be relocated what the kernel has mapped.
-    pub fn prepare(&self, pages: Pages) {
-        prepare_constant(&self.layout, self.bias, None, pages);
     }
 
     /// Whether `address` lies between the first and the last page.
@@ -307,21 +303,16 @@ fn reserve_aligned(length: usize, alignment: usize, lowest: usize, pages: Pages)
     Ok(start)
 }
 
-/// So many pages at the end of what is constant after relocation are made before they are first read.
-const PREPARED_PAGES: usize = 8;
+/// At most so many pages are made before they are first read.
+const PREPARED_PAGES: usize = 16;
 
-/// Makes the last pages of what is constant after relocation (the dynamic section and the global offset table are there), which
-/// nearly all have something to relocate: one call in place of a fault for reading and one for writing each
-/// (docs/performance.md). `cleared` is the end of a page that is about to be written, if there is one.
-fn prepare_constant(layout: &Layout, bias: usize, cleared: Option<usize>, pages: Pages) {
-    let Some(range) = layout.relro else { return };
-    let first = pages.down(bias.wrapping_add(range.start as usize));
-    let end = pages.up(bias.wrapping_add(range.end() as usize));
-    let first = first.max(end.saturating_sub(PREPARED_PAGES.wrapping_mul(pages.size())));
-    // One page between the two has the variables of the C library's loader, which are written as well.
-    let is_near = |&cleared: &usize| cleared >= end && cleared.wrapping_sub(end) <= 2 * pages.size();
-    let end = cleared.filter(is_near).unwrap_or(end);
-    memory::prepare_to_write(first, end.saturating_sub(first));
+/// Whether the pages of a segment are made as it is mapped: a small one that mostly is constant after relocation. Nearly all of
+/// that has something to relocate, and making a page costs less than a fault for reading its dynamic section or global offset
+/// table and one for writing it (docs/performance.md).
+fn fill(load: &ProgramHeader, layout: &Layout, length: usize, pages: Pages) -> Fill {
+    let constant = layout.relro.map_or(0, |range| range.size as usize);
+    let is_small = length <= PREPARED_PAGES.saturating_mul(pages.size()) && load.p_flags & PF_W != 0;
+    if is_small && constant >= length / 2 { Fill::Now } else { Fill::Later }
 }
 
 /// Puts every segment into its place inside the span.
@@ -353,18 +344,16 @@ fn place(
             let length = pages.up(file_end) - first_page;
             if !(index == 0 && span.holds_first) {
                 let offset = pages.down(load.p_offset as usize) as u64;
+                let fill = fill(&load, layout, length, pages);
                 // SAFETY: the range is inside our span; a page shared with the segment before holds the same
                 // bytes of the file.
                 unsafe {
-                    memory::map_file_over(first_page, length, protection(load.p_flags), file.descriptor(), offset)
+                    let protection = protection(load.p_flags);
+                    memory::map_file_over(first_page, length, protection, file.descriptor(), offset, fill)
                 }
                 .map_err(Reason::Map)?;
             }
             filled = first_page.wrapping_add(length);
-            if load.p_flags & PF_W != 0 {
-                let clears = load.p_memsz > load.p_filesz && file_end < filled;
-                prepare_constant(layout, bias, clears.then_some(filled), pages);
-            }
         }
         if load.p_memsz > load.p_filesz {
             let zero_from = if load.p_filesz != 0 { file_end } else { begin };

@@ -49,6 +49,15 @@ pub fn reserve(length: usize, exact: Option<usize>) -> Result<usize, Errno> {
     }
 }
 
+/// When the pages of a mapping are made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fill {
+    /// Each when it is first used.
+    Later,
+    /// At once, those of a writable private mapping as if they had been written to.
+    Now,
+}
+
 /// Maps part of a file over a range that the caller reserved.
 ///
 /// # Safety
@@ -59,8 +68,10 @@ pub unsafe fn map_file_over(
     protection: u32,
     descriptor: i32,
     offset: u64,
+    fill: Fill,
 ) -> Result<(), Errno> {
-    let flags = (kernel::MAP_PRIVATE | kernel::MAP_FIXED) as usize;
+    let populate = if fill == Fill::Now { kernel::MAP_POPULATE } else { 0 };
+    let flags = (kernel::MAP_PRIVATE | kernel::MAP_FIXED | populate) as usize;
     let arguments = [address, length, protection as usize, flags, descriptor as usize, offset as usize];
     // SAFETY: the caller owns the range.
     unsafe { call(kernel::__NR_mmap, arguments) }.map(drop)
