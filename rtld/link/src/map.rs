@@ -303,16 +303,31 @@ fn reserve_aligned(length: usize, alignment: usize, lowest: usize, pages: Pages)
     Ok(start)
 }
 
-/// At most so many pages are made before they are first read.
-const PREPARED_PAGES: usize = 16;
+/// A writable segment of at most so many pages is mapped with all of them made.
+const SMALL: usize = 3;
 
-/// Whether the pages of a segment are made as it is mapped: a small one that mostly is constant after relocation. Nearly all of
-/// that has something to relocate, and making a page costs less than a fault for reading its dynamic section or global offset
-/// table and one for writing it (docs/performance.md).
+/// Of a larger one so many pages of what is constant after relocation are made, the last ones: the dynamic section and the global
+/// offset table are there.
+const PREPARED: usize = 8;
+
+/// Whether the pages of a segment are made as it is mapped. Nearly every page of what is constant after relocation has something
+/// to relocate, and making it costs less than a fault for reading the dynamic section or the global offset table and one for
+/// writing (docs/performance.md).
 fn fill(load: &ProgramHeader, layout: &Layout, length: usize, pages: Pages) -> Fill {
-    let constant = layout.relro.map_or(0, |range| range.size as usize);
-    let is_small = length <= PREPARED_PAGES.saturating_mul(pages.size()) && load.p_flags & PF_W != 0;
-    if is_small && constant >= length / 2 { Fill::Now } else { Fill::Later }
+    let is_small = length <= SMALL * pages.size() && load.p_flags & PF_W != 0;
+    if is_small && layout.relro.is_some() { Fill::Now } else { Fill::Later }
+}
+
+/// The same for a segment that is not small. `cleared` is the end of a page that is about to be written, if there is one.
+fn prepare(layout: &Layout, bias: usize, cleared: Option<usize>, pages: Pages) {
+    let Some(range) = layout.relro else { return };
+    let first = pages.down(bias.wrapping_add(range.start as usize));
+    let end = pages.up(bias.wrapping_add(range.end() as usize));
+    let first = first.max(end.saturating_sub(PREPARED * pages.size()));
+    // One page between the two has the variables of the C library's loader, which are written as well.
+    let is_near = |&cleared: &usize| cleared >= end && cleared.wrapping_sub(end) <= 2 * pages.size();
+    let end = cleared.filter(is_near).unwrap_or(end);
+    memory::prepare_to_write(first, end.saturating_sub(first));
 }
 
 /// Puts every segment into its place inside the span.
@@ -354,6 +369,10 @@ fn place(
                 .map_err(Reason::Map)?;
             }
             filled = first_page.wrapping_add(length);
+            if load.p_flags & PF_W != 0 && length > SMALL * pages.size() {
+                let clears = load.p_memsz > load.p_filesz && file_end < filled;
+                prepare(layout, bias, clears.then_some(filled), pages);
+            }
         }
         if load.p_memsz > load.p_filesz {
             let zero_from = if load.p_filesz != 0 { file_end } else { begin };
