@@ -153,13 +153,19 @@ impl<P: Pages> Arena<P> {
         list.store(block, Ordering::Release);
     }
 
-    /// Fresh memory, used from now on. What fits into a page lies in one.
+    /// Fresh memory, used from now on.
     fn cut(&self, size: usize) -> Option<usize> {
         let (start, end) = (self.start.load(Ordering::Relaxed), self.end.load(Ordering::Relaxed));
         if end.saturating_sub(start) >= size {
             self.chunks.hold(start, size);
             self.start.store(start.wrapping_add(size), Ordering::Release);
             return Some(start);
+        }
+        // What is not given back may lie across pages.
+        let missing = size.saturating_sub(end.saturating_sub(start)).div_ceil(PAGE);
+        if !self.chunks.counts() && self.chunks.take_at(end, missing) {
+            self.end.store(end.wrapping_add(missing.wrapping_mul(PAGE)), Ordering::Release);
+            return self.cut(size);
         }
         let count = size.div_ceil(PAGE);
         if let Some(pages) = self.chunks.take(count) {

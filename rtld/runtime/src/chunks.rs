@@ -28,8 +28,8 @@ pub(crate) const PAGE: usize = 4096;
 /// What is mapped at a time at first: pages of it cost something only once they are used.
 pub const FIRST: usize = 256 << 10;
 /// So many chunks are of one size, the next ones are twice as large.
-const ALIKE: usize = 4;
-const MOST: usize = 48;
+const ALIKE: usize = 2;
+const MOST: usize = 24;
 /// So many pages without a used block may stay with what was cut from them, and one more for so many that were cut: each time they
 /// are given back, all free blocks are looked at.
 const MAY_IDLE: usize = 4;
@@ -132,7 +132,8 @@ impl Chunks {
         self.counts.store(true, Ordering::Relaxed);
     }
 
-    fn counts(&self) -> bool {
+    /// Whether blocks are counted.
+    pub(crate) fn counts(&self) -> bool {
         self.counts.load(Ordering::Relaxed)
     }
 
@@ -143,8 +144,23 @@ impl Chunks {
     /// So many fresh pages beside each other, which are cut now.
     pub(crate) fn take(&self, count: usize) -> Option<usize> {
         let (chunk, first) = self.iter().find_map(|chunk| Some((chunk, chunk.find(count)?)))?;
-        if count == 1 {
-            chunk.next.store(first + 1, Ordering::Relaxed);
+        self.cut_pages(chunk, first, count);
+        Some(chunk.address(first))
+    }
+
+    /// Takes so many pages from an address on, if they are fresh ones.
+    pub(crate) fn take_at(&self, address: usize, count: usize) -> bool {
+        let Some((chunk, first)) = self.find(address) else { return false };
+        let are_fresh = first + count <= chunk.pages() && (first..first + count).all(|page| chunk.state(page) == FRESH);
+        if are_fresh {
+            self.cut_pages(chunk, first, count);
+        }
+        are_fresh
+    }
+
+    fn cut_pages(&self, chunk: &Chunk, first: usize, count: usize) {
+        if first == chunk.next.load(Ordering::Relaxed) {
+            chunk.next.store(first + count, Ordering::Relaxed);
         }
         let counts = self.counts();
         for page in first..first + count {
@@ -152,7 +168,11 @@ impl Chunks {
         }
         add(&self.idle, if counts { count } else { 0 });
         add(&self.cut, count);
-        Some(chunk.address(first))
+    }
+
+    /// The page of an address.
+    fn find(&self, address: usize) -> Option<(&Chunk, usize)> {
+        self.iter().find_map(|chunk| Some((chunk, chunk.page_of(address)?)))
     }
 
     /// Maps a chunk with room for so many pages. Gives the first byte after its accounts, which may be cut up to the page's end.
@@ -178,7 +198,7 @@ impl Chunks {
 
     /// Does something with the account of each page that a block touches.
     fn each(&self, block: usize, size: usize, mut work: impl FnMut(&Chunk, usize)) {
-        let Some((chunk, first)) = self.iter().find_map(|chunk| Some((chunk, chunk.page_of(block)?))) else { return };
+        let Some((chunk, first)) = self.find(block) else { return };
         let last = chunk.page_of(block.wrapping_add(size.wrapping_sub(1))).unwrap_or(first);
         for page in first..=last {
             work(chunk, page);
