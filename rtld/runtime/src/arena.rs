@@ -139,6 +139,9 @@ impl<P: Pages> Arena<P> {
 
     fn give(&self, class: usize, block: usize) {
         self.push(class, block);
+        if !self.chunks.counts() {
+            return;
+        }
         self.chunks.release(block, size_of_class(class));
         if self.chunks.are_many_idle() {
             self.give_back();

@@ -133,6 +133,7 @@ impl Chunks {
     }
 
     /// Whether blocks are counted.
+    #[inline]
     pub(crate) fn counts(&self) -> bool {
         self.counts.load(Ordering::Relaxed)
     }
@@ -206,10 +207,15 @@ impl Chunks {
     }
 
     /// A block is used from now on.
+    #[inline]
     pub(crate) fn hold(&self, block: usize, size: usize) {
-        if !self.counts() {
-            return;
+        if self.counts() {
+            self.hold_counted(block, size);
         }
+    }
+
+    #[inline(never)]
+    fn hold_counted(&self, block: usize, size: usize) {
         self.each(block, size, |chunk, page| {
             let state = chunk.state(page);
             if state < KEPT {
@@ -221,11 +227,8 @@ impl Chunks {
         });
     }
 
-    /// A block is free again, and in a list.
+    /// A block is free again, and in a list; called where blocks are counted.
     pub(crate) fn release(&self, block: usize, size: usize) {
-        if !self.counts() {
-            return;
-        }
         self.each(block, size, |chunk, page| {
             let state = chunk.state(page);
             if state > IDLE && state < KEPT {
