@@ -303,19 +303,19 @@ fn reserve_aligned(length: usize, alignment: usize, lowest: usize, pages: Pages)
     Ok(start)
 }
 
-/// A writable segment of at most so many pages is mapped with all of them made.
-const SMALL: usize = 3;
+/// A writable segment of at most so many pages is mapped with all of them made: a start writes to 98 of 100 of them, to some
+/// after reading them.
+const SMALL: usize = 64;
 
 /// Of a larger one so many pages of what is constant after relocation are made, the last ones: the dynamic section and the global
 /// offset table are there.
 const PREPARED: usize = 8;
 
-/// Whether the pages of a segment are made as it is mapped. Nearly every page of what is constant after relocation has something
-/// to relocate, and making it costs less than a fault for reading the dynamic section or the global offset table and one for
-/// writing (docs/performance.md).
-fn fill(load: &ProgramHeader, layout: &Layout, length: usize, pages: Pages) -> Fill {
-    let is_small = length <= SMALL * pages.size() && load.p_flags & PF_W != 0;
-    if is_small && layout.relro.is_some() { Fill::Now } else { Fill::Later }
+/// Whether the pages of a segment are made as it is mapped, which costs less than a fault for reading one and another for writing
+/// to it (docs/performance.md).
+pub fn fill(load: &ProgramHeader, pages: Pages) -> Fill {
+    let is_small = load.p_filesz <= (SMALL * pages.size()) as u64 && load.p_flags & PF_W != 0;
+    if is_small { Fill::Now } else { Fill::Later }
 }
 
 /// The same for a segment that is not small. `cleared` is the end of a page that is about to be written, if there is one.
@@ -359,7 +359,7 @@ fn place(
             let length = pages.up(file_end) - first_page;
             if !(index == 0 && span.holds_first) {
                 let offset = pages.down(load.p_offset as usize) as u64;
-                let fill = fill(&load, layout, length, pages);
+                let fill = fill(&load, pages);
                 // SAFETY: the range is inside our span; a page shared with the segment before holds the same
                 // bytes of the file.
                 unsafe {
@@ -369,7 +369,7 @@ fn place(
                 .map_err(Reason::Map)?;
             }
             filled = first_page.wrapping_add(length);
-            if load.p_flags & PF_W != 0 && length > SMALL * pages.size() {
+            if load.p_flags & PF_W != 0 && fill(&load, pages) == Fill::Later {
                 let clears = load.p_memsz > load.p_filesz && file_end < filled;
                 prepare(layout, bias, clears.then_some(filled), pages);
             }

@@ -3,10 +3,10 @@
 
 use crate::error::{Error, Reason};
 use crate::map::{self, Pages};
-use crate::object::Object;
-use goblin::elf64::program_header::PF_W;
+use crate::object::{Object, Role};
+use goblin::elf64::program_header::{PF_W, ProgramHeader};
 use rtld_elf::segments;
-use rtld_sys::memory;
+use rtld_sys::memory::{self, Fill};
 
 /// Makes the segments that are not writable so, without execution, for the time of their relocation.
 pub fn open_text(object: &Object, pages: Pages) -> Result<(), Reason> {
@@ -58,6 +58,12 @@ impl Preparation {
         let end = pages.up(object.address(range.end()));
         let count = end.wrapping_sub(start) / pages.size();
         if count < FEW_PAGES || relocations / RELOCATIONS_A_PAGE < count {
+            return nothing;
+        }
+        let holds = |load: &ProgramHeader| range.start.wrapping_sub(load.p_vaddr) < load.p_memsz;
+        let segment = segments::loads(object.mapping.headers).find(holds);
+        // The program is mapped by the kernel.
+        if object.role != Role::Program && segment.is_some_and(|segment| map::fill(&segment, pages) == Fill::Now) {
             return nothing;
         }
         Preparation { next: start, end, window: WINDOW.wrapping_mul(pages.size()) }
