@@ -343,18 +343,28 @@ impl<'a> StringTable<'a> {
         if candidate.get(name.len()) != Some(0) {
             return false;
         }
-        let name = Table::<u8>::from_bytes(name);
-        match name.len() {
-            0 => true,
-            1..4 => (0..name.len()).all(|index| candidate.get(index) == name.get(index)),
-            4..8 => is_equal_by::<u32>(candidate, name),
-            _ => is_equal_by::<u64>(candidate, name),
-        }
+        begins_with(candidate, Table::from_bytes(name))
     }
 }
 
-/// Whether the first `name.len()` bytes of both are the same. There is at least one word of them; the last word may overlap the
-/// one before.
+/// Whether two names are the same. Names are short: no call of `memcmp`.
+#[inline]
+pub fn is_same_name(left: &[u8], right: &[u8]) -> bool {
+    left.len() == right.len() && begins_with(Table::from_bytes(left), Table::from_bytes(right))
+}
+
+/// Whether the first `name.len()` bytes of both are the same.
+#[inline(always)]
+fn begins_with(candidate: Table<'_, u8>, name: Table<'_, u8>) -> bool {
+    match name.len() {
+        0 => true,
+        1..4 => (0..name.len()).all(|index| candidate.get(index) == name.get(index)),
+        4..8 => is_equal_by::<u32>(candidate, name),
+        _ => is_equal_by::<u64>(candidate, name),
+    }
+}
+
+/// The same where there is at least one word of them; the last word may overlap the one before.
 #[inline(always)]
 fn is_equal_by<Word: Pod + PartialEq>(candidate: Table<'_, u8>, name: Table<'_, u8>) -> bool {
     let last = name.len().saturating_sub(size_of::<Word>());

@@ -8,6 +8,7 @@ use crate::fallible::{OutOfMemory, try_push};
 use crate::name_table::NameTable;
 use crate::object::{Object, ObjectIndex, ObjectTable, Version};
 use alloc::vec::Vec;
+use rtld_elf::pod::is_same_name;
 use rtld_elf::symbol::{STV_HIDDEN, STV_INTERNAL, STV_PROTECTED, SymbolBinding, SymbolKind};
 use rtld_elf::version::{VERSYM_HIDDEN, VERSYM_INDEX};
 use rtld_elf::{Hash, Sym, SymbolView, Table, gnu_hash, sysv_hash};
@@ -258,7 +259,7 @@ fn match_version(object: &Object, number: u32, reference: &Reference<'_>) -> Mat
     match reference.version {
         Some(wanted) => {
             let own = object.version(versym);
-            if own.hash == wanted.hash && own.name == wanted.name {
+            if own.hash == wanted.hash && is_same_name(own.name, wanted.name) {
                 return Match::Yes;
             }
             // A definition that belongs to no version serves everybody, unless exactly this version was asked for.

@@ -35,12 +35,9 @@ impl LookupMode {
     }
 }
 
-/// Objects fewer than these are walked through faster than a table is made, however many references there are.
-const FEW_OBJECTS: usize = 12;
-
 /// How many definitions are entered into the table in the time in which a walk passes this many objects by (measured:
 /// docs/performance.md).
-const PASSED_OBJECTS: usize = 6;
+const PASSED_OBJECTS: usize = 2;
 
 /// What was chosen for one relocation of a set of objects.
 #[derive(Debug)]
@@ -64,20 +61,26 @@ impl Lookup {
         objects: &ObjectTable,
         scopes: &Scopes,
         binding: Binding,
-        relocated: impl Iterator<Item = ObjectIndex>,
+        relocated: impl Iterator<Item = ObjectIndex> + Clone,
     ) -> Lookup {
         let scope = &scopes.global;
         let dynamic = |index| objects.get(index).and_then(|object| object.dynamic.as_ref());
-        let references = relocated.filter_map(dynamic).map(|dynamic| references(dynamic, binding)).sum::<usize>();
-        let mut lookup = Lookup { names: None, objects: scope.members().count(), references, definitions: None };
-        let passed = references.saturating_mul(lookup.objects / 2);
-        let many = lookup.objects >= FEW_OBJECTS && passed / PASSED_OBJECTS >= references;
-        if mode == LookupMode::Scope || mode == LookupMode::Auto && !many {
+        let searched = scope.members().count();
+        let is_worth = |references: usize, definitions: usize| {
+            references.saturating_mul(searched / 2) / PASSED_OBJECTS > definitions
+        };
+        let relocated = relocated.filter_map(dynamic);
+        // What costs little to know decides most: neither counted exactly, nor are the tables that are counted touched.
+        let most = relocated.clone().map(|dynamic| most_references(dynamic, binding)).sum();
+        let least = scope.members().filter_map(dynamic).map(name_table::fewest_definitions).sum();
+        let mut lookup = Lookup { names: None, objects: searched, references: most, definitions: None };
+        if mode == LookupMode::Scope || mode == LookupMode::Auto && !is_worth(most, least) {
             return lookup;
         }
+        lookup.references = relocated.map(|dynamic| references(dynamic, binding)).sum();
         let definitions = name_table::definitions(objects, scope);
         lookup.definitions = Some(definitions);
-        if mode == LookupMode::Table || passed / PASSED_OBJECTS > definitions {
+        if mode == LookupMode::Table || is_worth(lookup.references, definitions) {
             lookup.names = NameTable::new(objects, scope, definitions);
         }
         lookup
@@ -94,11 +97,20 @@ impl Lookup {
     }
 }
 
-/// At most so many symbols of an object are looked up: its relocations with symbols, and no symbol is looked up twice but
-/// for its call and its address.
-fn references(dynamic: &Dynamic<'static>, binding: Binding) -> usize {
+/// So many relocations of an object have symbols, at the most: those of its data, and those of its calls that are bound now.
+fn relocations_with_symbols(dynamic: &Dynamic<'static>, binding: Binding) -> (usize, usize) {
     let now = binding == Binding::Now || dynamic.binds_now();
     let calls = if now { dynamic.plt_relocations.len() } else { 0 };
-    let addresses = dynamic.relocations.len() - dynamic.relative_count;
+    (dynamic.relocations.len() - dynamic.relative_count, calls)
+}
+
+fn most_references(dynamic: &Dynamic<'static>, binding: Binding) -> usize {
+    let (addresses, calls) = relocations_with_symbols(dynamic, binding);
+    addresses.saturating_add(calls)
+}
+
+/// At most so many symbols of an object are looked up: no symbol is looked up twice but for its call and its address.
+fn references(dynamic: &Dynamic<'static>, binding: Binding) -> usize {
+    let (addresses, calls) = relocations_with_symbols(dynamic, binding);
     addresses.min(dynamic.hash.symbol_count() as usize).saturating_add(calls)
 }

@@ -151,6 +151,16 @@ pub fn definitions(objects: &ObjectTable, scope: &Scope) -> usize {
     scope.members().filter_map(dynamic).map(entries_of).sum()
 }
 
+/// An object has hardly fewer definitions than this; no memory of its table is touched to know it. Linkers make at most two
+/// buckets for a symbol.
+pub fn fewest_definitions(dynamic: &Dynamic<'static>) -> usize {
+    match &dynamic.hash {
+        Hash::Gnu(table) => table.buckets.len() / 2,
+        Hash::Sysv(table) => table.symbol_count() as usize,
+        Hash::None => 0,
+    }
+}
+
 fn entries_of(dynamic: &Dynamic<'static>) -> usize {
     match &dynamic.hash {
         Hash::Gnu(table) => table.symbol_count().saturating_sub(table.symbol_offset) as usize,

@@ -1,6 +1,7 @@
 //! Tables, string tables and images: nothing outside them can be read.
 
 use proptest::prelude::*;
+use rtld_elf::pod::is_same_name;
 use rtld_elf::{Image, PF_R, PF_W, PF_X, ProgramHeader, StringTable, Table, gnu_hash};
 
 use goblin::elf64::program_header::{PT_LOAD, PT_NOTE};
@@ -50,9 +51,12 @@ proptest! {
         let text = [&[0], &name[..], &[0]].concat();
         let strings = StringTable::from_bytes(&text);
         prop_assert!(strings.equals(1, &name));
+        prop_assert!(is_same_name(&name, &name.clone()));
         let mut other = name.clone();
         *at.get_mut(&mut other) ^= 0x80;
         prop_assert!(!strings.equals(1, &other));
+        prop_assert!(!is_same_name(&name, &other));
+        prop_assert!(!is_same_name(&name, &name[..name.len() - 1]));
         prop_assert!(!strings.equals(1, &name[..name.len() - 1]));
     }
 }
