@@ -23,7 +23,9 @@ global_asm!(
     .globl rtld_iterate
     .hidden rtld_iterate
     .type rtld_iterate,@function
-    # int dl_iterate_phdr(int (*callback)(struct dl_phdr_info *, size_t, void *), void *data)
+    .type dl_iterate_phdr,@function
+    # int dl_iterate_phdr(int (*callback)(struct dl_phdr_info *, size_t, void *), void *data); that name is for debuggers.
+dl_iterate_phdr:
 rtld_iterate:
     .cfi_startproc
     # A distance of four bytes (DW_EH_PE_pcrel | DW_EH_PE_sdata4), so that nothing needs relocation.

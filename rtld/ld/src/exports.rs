@@ -26,13 +26,13 @@ pub fn fill_substitutes(table: &SubstituteTable) {
             table.set(substitute, function);
         }
     }
-    let [open, symbol, versioned_symbol] = trampoline::dlfcn_entries();
+    let [open, symbol, versioned_symbol, close] = trampoline::dlfcn_entries();
     let ours: [(Substitute, usize); 27] = [
         (Substitute::Open, open),
         (Substitute::OpenInNamespace, dlfcn::open_in_namespace as *const () as usize),
         (Substitute::Symbol, symbol),
         (Substitute::VersionedSymbol, versioned_symbol),
-        (Substitute::Close, dlfcn::close as *const () as usize),
+        (Substitute::Close, close),
         (Substitute::Error, dlfcn::error as *const () as usize),
         (Substitute::Address, address as *const () as usize),
         (Substitute::AddressExtended, address_extended as *const () as usize),
@@ -53,7 +53,7 @@ pub fn fill_substitutes(table: &SubstituteTable) {
         (Substitute::CatchError, exceptions::catch_error as *const () as usize),
         (Substitute::LibcOpen, open),
         (Substitute::LibcSymbol, symbol),
-        (Substitute::LibcClose, dlfcn::close as *const () as usize),
+        (Substitute::LibcClose, close),
         (Substitute::RendezvousStructure, (&raw const _r_debug).expose_provenance()),
     ];
     for (substitute, function) in ours {

@@ -201,7 +201,9 @@ rtld_tls_dynamic:
     .globl rtld_dlopen
     .hidden rtld_dlopen
     .type rtld_dlopen,@function
-    # Functions whose meaning depends on who calls them: the return address becomes the last argument.
+    # Functions whose meaning depends on who calls them: the return address becomes the last argument. The second name of each is
+    # a local one, for debuggers: the C library's function of that name is never called.
+dlopen:
 rtld_dlopen:
     .cfi_startproc
     mov     rdx, [rsp]
@@ -211,6 +213,7 @@ rtld_dlopen:
     .globl rtld_dlsym
     .hidden rtld_dlsym
     .type rtld_dlsym,@function
+dlsym:
 rtld_dlsym:
     .cfi_startproc
     mov     rdx, [rsp]
@@ -220,12 +223,26 @@ rtld_dlsym:
     .globl rtld_dlvsym
     .hidden rtld_dlvsym
     .type rtld_dlvsym,@function
+dlvsym:
 rtld_dlvsym:
     .cfi_startproc
     mov     rcx, [rsp]
     jmp     {versioned_symbol}
     .cfi_endproc
     .size rtld_dlvsym, . - rtld_dlvsym
+    .globl rtld_dlclose
+    .hidden rtld_dlclose
+    .type rtld_dlclose,@function
+dlclose:
+rtld_dlclose:
+    .cfi_startproc
+    jmp     {close}
+    .cfi_endproc
+    .size rtld_dlclose, . - rtld_dlclose
+    .type dlopen,@function
+    .type dlsym,@function
+    .type dlvsym,@function
+    .type dlclose,@function
 
     .p2align 4
     .globl rtld_tls_undefined
@@ -243,6 +260,7 @@ rtld_tls_undefined:
     bind = sym start::bind_slot,
     tls = sym exports::tls_get_address,
     open = sym dlfcn::open,
+    close = sym dlfcn::close,
     symbol = sym dlfcn::symbol,
     versioned_symbol = sym dlfcn::versioned_symbol,
 );
@@ -255,6 +273,7 @@ unsafe extern "C" {
     fn rtld_dlopen();
     fn rtld_dlsym();
     fn rtld_dlvsym();
+    fn rtld_dlclose();
     fn rtld_tls_undefined();
 }
 
@@ -268,9 +287,14 @@ pub fn entries() -> rtld_link::relocate::Entries {
     }
 }
 
-/// `dlopen`, `dlsym` and `dlvsym` as others call them.
-pub fn dlfcn_entries() -> [usize; 3] {
-    [rtld_dlopen as *const () as usize, rtld_dlsym as *const () as usize, rtld_dlvsym as *const () as usize]
+/// `dlopen`, `dlsym`, `dlvsym` and `dlclose` as others call them.
+pub fn dlfcn_entries() -> [usize; 4] {
+    [
+        rtld_dlopen as *const () as usize,
+        rtld_dlsym as *const () as usize,
+        rtld_dlvsym as *const () as usize,
+        rtld_dlclose as *const () as usize,
+    ]
 }
 
 /// SSE, AVX, opmask, upper halves of zmm0 to zmm15, zmm16 to zmm31 (Intel SDM 13.1).

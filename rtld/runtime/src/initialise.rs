@@ -77,6 +77,15 @@ pub(crate) fn give_up(handle: *mut Handle) {
     }
 }
 
+/// Leaves an object that the calling thread has brought up to who initialises it.
+pub(crate) fn pass_on(world: &World, handle: *mut Handle) {
+    if is_under_way_here(handle)
+        && let Some(word) = progress(handle)
+    {
+        world.waiting.tell(word, NEW);
+    }
+}
+
 /// In the child of a fork, whose only thread is the calling one: what other threads were doing to an object stays undone.
 /// Initialisers that had begun are not begun again.
 pub(crate) fn drop_work_of_others(handle: *mut Handle) {
@@ -147,7 +156,18 @@ pub struct NotBroughtUp(pub ObjectIndex);
 /// The objects must be relocated, or be brought up by other threads.
 pub unsafe fn run(world: &World, order: &[ObjectIndex], refuse: Refuse) -> Result<(), NotBroughtUp> {
     for &index in order {
-        match writer::write(world, |state| begin(world, state, index)) {
+        let mut turn = writer::write(world, |state| begin(world, state, index));
+        while let Turn::Other(word, seen) = turn {
+            let reached = world.waiting.wait(word, seen, |progress| matches!(progress, BRINGING_UP | INITIALISING));
+            threads::waits_for(core::ptr::null_mut());
+            turn = match reached {
+                FAILED => return Err(NotBroughtUp(index)),
+                // Brought up for whoever comes first.
+                NEW => writer::write(world, |state| begin(world, state, index)),
+                _ => Turn::Done,
+            };
+        }
+        match turn {
             Turn::Mine(object, handle) => {
                 if object.role == Role::Library {
                     // SAFETY: the caller's promise.
@@ -157,14 +177,7 @@ pub unsafe fn run(world: &World, order: &[ObjectIndex], refuse: Refuse) -> Resul
                     world.waiting.tell(word, READY);
                 }
             }
-            Turn::Other(word, seen) => {
-                let reached = world.waiting.wait(word, seen, |progress| matches!(progress, BRINGING_UP | INITIALISING));
-                threads::waits_for(core::ptr::null_mut());
-                if reached == FAILED {
-                    return Err(NotBroughtUp(index));
-                }
-            }
-            Turn::Done => {}
+            Turn::Other(..) | Turn::Done => {}
         }
     }
     Ok(())

@@ -17,6 +17,7 @@ pub mod chunks;
 pub mod close;
 pub mod find_object;
 pub mod fork;
+mod fresh;
 pub mod information;
 pub mod initialise;
 pub mod iterate;

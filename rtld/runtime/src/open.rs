@@ -6,10 +6,10 @@
 use crate::bond_notes::BondNotes;
 use crate::close;
 use crate::fork;
+use crate::fresh::{self, Fresh};
 use crate::initialise::{self, FAILED, FINALISED, FINALISING, NEW, NotBroughtUp, Refuse};
 use crate::pins;
 use crate::resolve;
-use crate::thread_local;
 use crate::world::{Handle, Snapshot, World, make_handle};
 use crate::writer::{self, Bond, Opened, State};
 use alloc::boxed::Box;
@@ -18,14 +18,12 @@ use core::fmt;
 use core::sync::atomic::Ordering;
 use goblin::elf64::program_header::PF_X;
 use rtld_elf::dynamic::Flags1;
-use rtld_link::deferred::{Deferred, Resolvers};
 use rtld_link::error::{Error, Reason};
 use rtld_link::fallible::{OutOfMemory, try_push};
 use rtld_link::init_order::init_order;
 use rtld_link::load::Loader;
 use rtld_link::lookup_mode::Lookup;
-use rtld_link::object::{Object, ObjectIndex, Role};
-use rtld_link::protect;
+use rtld_link::object::{ObjectIndex, Role};
 use rtld_link::relocate::{Binding, Later, Relocator};
 use rtld_link::static_tls::Module;
 use rtld_link::text::Text;
@@ -102,7 +100,7 @@ struct Prepared {
     handle: *mut Handle,
     /// Everything that must be initialised before the handle is given out.
     order: Vec<ObjectIndex>,
-    fresh: Option<Fresh>,
+    fresh: Option<&'static Fresh>,
 }
 
 /// How a writer's part ended.
@@ -113,14 +111,6 @@ enum Outcome {
     Unloading(u32),
 }
 
-/// Objects that were loaded just now.
-struct Fresh {
-    objects: Vec<(ObjectIndex, &'static Object)>,
-    modules: Vec<Module>,
-    deferred: Vec<Deferred>,
-    later: Later,
-}
-
 /// Opens a library by name for the code at `caller`.
 pub fn open(world: &World, name: &[u8], mode: u32, caller: usize, refuse: Refuse) -> Result<*mut Handle, Failure> {
     if mode & (mode::LAZY | mode::NOW) == 0 {
@@ -128,6 +118,7 @@ pub fn open(world: &World, name: &[u8], mode: u32, caller: usize, refuse: Refuse
     }
     callback::suspend(sigblock::current());
     fork::prepare(world);
+    fresh::complete_left(world);
     let prepared = loop {
         let outcome = writer::write(world, |state| {
             state.reclaim(world);
@@ -141,12 +132,9 @@ pub fn open(world: &World, name: &[u8], mode: u32, caller: usize, refuse: Refuse
         }
     };
     writer::relieve(world);
-    if let Some(fresh) = &prepared.fresh
-        && let Err(error) = complete(world, fresh)
+    if let Some(fresh) = prepared.fresh
+        && let Err(error) = fresh::complete(world, fresh)
     {
-        writer::write(world, |state| {
-            fresh.objects.iter().for_each(|&(index, _)| initialise::give_up(state.handle(index)));
-        });
         // It is open: this very call opened it.
         let _ = close::close(world, prepared.handle, refuse);
         return Err(error.into());
@@ -162,28 +150,6 @@ pub fn open(world: &World, name: &[u8], mode: u32, caller: usize, refuse: Refuse
 
 fn path_of(state: &State, index: ObjectIndex) -> Result<Text, OutOfMemory> {
     Text::new(state.objects.get(index).map_or(b"", |object| object.path.as_bytes()))
-}
-
-/// Resolvers, and what is constant after them.
-fn complete(world: &World, fresh: &Fresh) -> Result<(), Error> {
-    let call = resolve::call(world);
-    if !fresh.deferred.is_empty() {
-        let table = writer::write(world, |state| state.objects.table().try_clone())?;
-        let tls: Vec<Module> = Vec::new();
-        let resolvers = Resolvers {
-            objects: &table,
-            copies: &fresh.later.copies,
-            modules: &tls,
-            // SAFETY: threads of this process have thread pointers.
-            thread_pointer: unsafe { thread::pointer() },
-            pages: world.process.pages,
-            call: &call,
-        };
-        resolve::run(&resolvers, &fresh.deferred)?;
-        // Images may hold slots; no code of the modules has run, so their blocks can be filled once more.
-        fresh.modules.iter().for_each(|module| thread_local::fill_everywhere(world, module));
-    }
-    fresh.objects.iter().try_for_each(|(_, object)| protect::protect_constant(object, world.process.pages))
 }
 
 /// One call of `dlopen` under the writer lock.
@@ -364,13 +330,18 @@ impl Opening<'_> {
                 try_push(&mut modules, module)?;
             }
         }
-        self.state.adds += objects.len() as u64;
-        self.state.publish(world).inspect_err(|_| self.state.adds -= objects.len() as u64)?;
+        let added = objects.len() as u64;
+        let fresh = Fresh::note(self.state, objects, modules, deferred, later.copies)?;
+        self.state.adds += added;
+        if let Err(error) = self.state.publish(world) {
+            self.state.adds -= added;
+            fresh::forget(self.state, fresh);
+            return Err(error.into());
+        }
         // From here on readers see the objects, and nothing can fail any more.
         self.state.tls.settle();
         self.state.tell_host(world, true);
-        modules.iter().for_each(|module| thread_local::fill_everywhere(world, module));
-        let fresh = Fresh { objects, modules, deferred, later };
+        fresh.fill_modules(world);
         Ok(Outcome::Prepared(Prepared { handle: self.state.handle(root), order, fresh: Some(fresh) }))
     }
 

@@ -16,7 +16,7 @@ use crate::writer::{State, WriterLock};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ffi::CStr;
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use rtld_clib::LinkMap;
 use rtld_clib::substitutes::{self, Substitute};
 use rtld_link::descriptors::Descriptors;
@@ -230,6 +230,8 @@ pub struct World {
     pub(crate) writer: WriterLock,
     /// The process that the records were last put right in: see `fork`.
     pub(crate) lineage: AtomicU32,
+    /// In the child of a fork: objects may wait for what another thread was to complete.
+    pub(crate) has_left: AtomicBool,
     /// How much was retired and is not freed yet.
     pub(crate) backlog: AtomicUsize,
     /// Counts ended rounds of unloading; who needs an object that is being unloaded waits for it to change.
@@ -253,6 +255,7 @@ impl World {
             waiting: Waiters::new(),
             writer: WriterLock::new(state),
             lineage: AtomicU32::new(sigblock::lineage::FIRST),
+            has_left: AtomicBool::new(false),
             backlog: AtomicUsize::new(0),
             rounds: AtomicU32::new(0),
         }

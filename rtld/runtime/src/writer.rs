@@ -8,6 +8,7 @@
 
 use crate::addresses::AddressMap;
 use crate::fork;
+use crate::fresh::{self, Fresh};
 use crate::initialise;
 use crate::iterate::{ProgramHeaderInfo, Visit};
 use crate::lock::Lock;
@@ -90,6 +91,8 @@ pub struct State {
     pub subs: u64,
     /// The thread, by its thread pointer, that unloads what nothing needs; None if none does.
     pub unloading: Option<usize>,
+    /// What was published and is not complete.
+    pub(crate) fresh: Vec<&'static Fresh>,
     retired: Retired<Replaced>,
     /// The state could not be published: readers still see what was retired.
     unpublished: bool,
@@ -122,6 +125,7 @@ impl State {
             adds,
             subs: 0,
             unloading: None,
+            fresh: Vec::new(),
             retired: Retired::new(),
             unpublished: false,
         })
@@ -138,6 +142,7 @@ impl State {
             opened: Vec::new(),
             bonds: Vec::new(),
             initialised: Vec::new(),
+            fresh: Vec::new(),
             retired: Retired::new(),
             ..*self
         };
@@ -146,6 +151,7 @@ impl State {
         try_extend(&mut spare.opened, &self.opened)?;
         try_extend(&mut spare.bonds, &self.bonds)?;
         try_extend(&mut spare.initialised, &self.initialised)?;
+        try_extend(&mut spare.fresh, &self.fresh)?;
         try_box(spare)
     }
 
@@ -410,6 +416,7 @@ pub(crate) fn repair(world: &World, me: usize) {
                 pins::reopen(handle);
             }
         }
+        world.has_left.store(fresh::leave(state, me), Ordering::Relaxed);
         if was_held {
             // Readers see what was published last, debuggers something in between.
             let _ = state.publish(world);

@@ -14,6 +14,7 @@ use std::process::{Command, Stdio};
 pub fn run(context: &Context, report: &mut Report) -> anyhow::Result<()> {
     list(context, report)?;
     stops(context, report)?;
+    functions(context, report)?;
     threads(context, report)?;
     workers::run(context, report)
 }
@@ -159,6 +160,26 @@ fn stops(context: &Context, report: &mut Report) -> anyhow::Result<()> {
     let commands = ["set stop-on-solib-events 1", "run", "info sharedlibrary", "continue", "info sharedlibrary"];
     let text = gdb(context, &program, &commands)?;
     told(report, "stopped by the loader", &text, &["Stopped due to shared library event", &library]);
+    Ok(())
+}
+
+/// Breakpoints at functions that are the loader's own in place of the C library's.
+fn functions(context: &Context, report: &mut Report) -> anyhow::Result<()> {
+    let program = Build::new("debugger/opener.c").flags(&["-g", "-O0"]).interpreter(&context.loader).build(context)?;
+    const NAMES: [&str; 5] = ["dlopen", "dlsym", "dlvsym", "dl_iterate_phdr", "dlclose"];
+    // What gdb calls the places: each has two names.
+    const PLACES: [&str; 5] = ["rtld_dlopen", "rtld_dlsym", "rtld_dlvsym", "rtld_iterate", "rtld_dlclose"];
+    let breaks = NAMES.map(|name| format!("break {name}"));
+    let mut commands = vec!["break main", "run"];
+    commands.extend(breaks.iter().map(String::as_str));
+    for _ in NAMES {
+        commands.extend(["continue", "backtrace"]);
+    }
+    let text = gdb(context, &program, &commands)?;
+    let wanted = PLACES.map(|name| format!("in {name} () from {}", context.loader.display()));
+    let mut wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
+    wanted.push("#1  0x");
+    told(report, "at functions of <dlfcn.h>", &text, &wanted);
     Ok(())
 }
 

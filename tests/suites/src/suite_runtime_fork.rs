@@ -19,6 +19,8 @@ pub const CASES: &[Case] = &[
     Case { name: "6.3 every fork in a handler of a thread that opens", run: |c, r, n| moment(c, r, n, "handler") },
     Case { name: "6.3 every fork while other threads do all of it", run: all },
     Case { name: "6.3 vfork and what shares memory is no fork; posix_spawn, system, popen", run: shared },
+    Case { name: "6.3 daemon(3) while other threads open and close", run: daemons },
+    Case { name: "6.3 the child completes what another thread was bringing up", run: resolving },
     Case { name: "6.3 the child throws and starts threads", run: throws },
     Case { name: "6.3 no handler of pthread_atfork", run: no_handler },
 ];
@@ -70,6 +72,26 @@ fn all(context: &Context, report: &mut Report, name: &str) -> Result<()> {
 fn shared(context: &Context, report: &mut Report, name: &str) -> Result<()> {
     let program = build(context, "vforks")?;
     let want = "vfork 30, clone with the memory 30, posix_spawn 30, system 6, popen 6; others went on 1";
+    written(context, report, name, &program, Want::Clean(want), |run| run);
+    Ok(())
+}
+
+/// Under ld-linux a daemon may wait for the lock of a thread that is not there.
+fn daemons(context: &Context, report: &mut Report, name: &str) -> Result<()> {
+    let program = build(context, "daemons")?;
+    written(context, report, name, &program, Want::Clean("daemons 40 of 40"), |run| run.args(["40"]));
+    Ok(())
+}
+
+/// Under ld-linux the child waits for the lock of the thread that is not there.
+fn resolving(context: &Context, report: &mut Report, name: &str) -> Result<()> {
+    let library = Build::new("runtime/resolving_library.c").shared().flags(&["-O1", "-Wl,-z,relro,-z,now"]);
+    library.output("libresolving.so").build(context)?;
+    let program =
+        Build::new("runtime/resolving.c").flags(&["-O1", "-pthread", "-fno-builtin", "-rdynamic"]).flags(&BESIDE);
+    let provider = Build::new("runtime/provider.c").shared().flag("-O1").output("libprovider.so").build(context)?;
+    let program = program.with(&provider).output("resolving").build(context)?;
+    let want = "fork right\n_Fork right\nclone right\nsyscall right\nthe parent right";
     written(context, report, name, &program, Want::Clean(want), |run| run);
     Ok(())
 }
