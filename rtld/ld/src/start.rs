@@ -24,7 +24,7 @@ use rtld_link::text::Text;
 use rtld_runtime::world::{Handle, World};
 use rtld_runtime::{bind, initialise};
 use rtld_sys::auxv::AT_PAGESZ;
-use rtld_sys::{file, process};
+use rtld_sys::{file, memory, process};
 
 /// Where to go when everything is done.
 pub struct Departure {
@@ -33,6 +33,9 @@ pub struct Departure {
     /// What the program registers to be called at its exit; 0 for nothing.
     pub finaliser: usize,
 }
+
+/// So deep a start's stack goes below the kernel's part of it: whole pages that are made in one call.
+const OWN_STACK: usize = 28 << 10;
 
 static WORLD: AtomicPtr<World> = AtomicPtr::new(core::ptr::null_mut());
 
@@ -61,6 +64,8 @@ pub fn start(stack: usize, base: usize) -> Departure {
     }
     let auxiliary = stack.auxiliary();
     let pages = Pages::new(auxiliary.get(AT_PAGESZ).unwrap_or(0));
+    let above = pages.down(stack.address());
+    memory::prepare_to_write(above.saturating_sub(OWN_STACK), OWN_STACK);
     let ourselves = match program::ourselves(base, pages)
         .and_then(|mapping| Object::new(Role::Ourselves, Text::empty(), mapping))
     {

@@ -28,6 +28,9 @@ const STEPS: usize = 8;
 /// So many definitions ahead of the one that is entered have their slots fetched.
 const AHEAD: usize = 16;
 
+/// A table of so many bytes is in the processor's second cache as soon as it is made.
+const NEAR: usize = 256 << 10;
+
 /// One object of the scope.
 #[derive(Debug)]
 struct Member {
@@ -72,6 +75,11 @@ impl Slots {
     fn next(&self, place: usize) -> usize {
         let next = place.wrapping_add(1);
         if next < self.entries.len() { next } else { 0 }
+    }
+
+    /// Whether they are so few that the caches next to the processor hold them.
+    fn are_near(&self) -> bool {
+        size_of_val(self.entries) <= NEAR
     }
 
     /// Has the first slot for a hash fetched.
@@ -197,13 +205,16 @@ impl NameTable {
         };
         let entered = match &dynamic.hash {
             Hash::Gnu(table) => {
-                let first = u64::from(table.symbol_offset);
-                let entries = table.entries();
-                let ahead = entries.from(AHEAD).iter().chain(core::iter::repeat(0));
-                (first..).zip(entries.iter().zip(ahead)).all(|(symbol, (hash, later))| {
-                    slots.prefetch(later);
-                    insert(slots, hash, symbol)
-                })
+                let (first, entries) = (u64::from(table.symbol_offset), table.entries());
+                if slots.are_near() {
+                    (first..).zip(entries).all(|(symbol, hash)| insert(slots, hash, symbol))
+                } else {
+                    let ahead = entries.from(AHEAD).iter().chain(core::iter::repeat(0));
+                    (first..).zip(entries.iter().zip(ahead)).all(|(symbol, (hash, later))| {
+                        slots.prefetch(later);
+                        insert(slots, hash, symbol)
+                    })
+                }
             }
             // The table of the gABI holds no hashes.
             Hash::Sysv(table) => (0..table.symbol_count()).all(|symbol| {
