@@ -180,6 +180,9 @@ int main(int count, char **arguments) {
     int forks = atoi(arguments[2]), made = 0, in_open = 0, hung = 0, lost = 0;
     Way ways[] = {fork, _Fork, raw_clone, raw_fork};
     mallopt(M_ARENA_MAX, 1);
+#ifdef __SANITIZE_THREAD__
+    go_past_sanitizer();
+#endif
     dl_iterate_phdr(count_object, &objects);
     find_slots();
     signal(SIGRTMIN, handler);
