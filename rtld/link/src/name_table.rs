@@ -278,12 +278,15 @@ impl NameTable {
         }
     }
 
-    /// Has the name that a hash leads to fetched; the symbol should be at hand.
+    /// Has the name that a hash leads to, of `length` bytes if it is the one that is looked for, fetched; the symbol should be
+    /// at hand.
     #[inline(always)]
-    pub fn prefetch_name(&self, hash: u32) {
+    pub fn prefetch_name(&self, hash: u32, length: usize) {
         if let Some((dynamic, number)) = self.first(hash)
             && let Some(symbol) = dynamic.symbols.get(number)
         {
+            // The end is compared first.
+            dynamic.strings.prefetch(symbol.st_name.wrapping_add(length as u32));
             dynamic.strings.prefetch(symbol.st_name);
         }
     }

@@ -261,8 +261,8 @@ impl<'s> Pass<'_, 's> {
                 }
             }
             for wanted in batch.references() {
-                if let Meaning::Named(_, hash) = wanted.meaning {
-                    names.prefetch_name(hash);
+                if let Meaning::Named(name, hash) = wanted.meaning {
+                    names.prefetch_name(hash, name.len());
                 }
             }
         }
