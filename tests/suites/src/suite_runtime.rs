@@ -15,8 +15,8 @@ const RUNS: u64 = 20_000;
 const MOST_RUNS: u64 = 100_000;
 const FORKS: u64 = 300;
 const FORKS_IN_OPEN: u64 = 100;
-/// Forks a second where the sanitizer watches.
-const WATCHED_FORKS: u64 = 6;
+/// Forks where the sanitizer watches: so many a second, and at the most. Each takes longer the more memory the sanitizer has made.
+const WATCHED_FORKS: (u64, u64) = (6, 60);
 /// Of the resident memory after the first second so much may have come: some 40 KiB. A byte lost in each round would be 500 KiB.
 const PER_MILLE: u64 = 10;
 /// Seconds past the asked-for ones: a child may take its 60.
@@ -78,10 +78,12 @@ fn build(context: &Context, kind: Kind) -> Result<PathBuf> {
 
 fn soak(context: &Context, report: &mut Report, kind: Kind, seconds: u64) -> Result<()> {
     let program = build(context, kind)?;
-    // Copying the sanitizer's shadow memory takes a quarter of a second.
     let (forks, in_open) = match kind {
         Kind::Plain => (FORKS, FORKS_IN_OPEN),
-        Kind::Watched => (WATCHED_FORKS * seconds, WATCHED_FORKS * seconds / 3),
+        Kind::Watched => {
+            let forks = WATCHED_FORKS.1.min(WATCHED_FORKS.0 * seconds);
+            (forks, forks / 3)
+        }
     };
     let mut run = Run::new(&program).args([seconds.to_string(), forks.to_string()]).limit(seconds + GRACE);
     if let Some(directory) = program.parent() {
