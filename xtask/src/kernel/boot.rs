@@ -41,9 +41,11 @@ pub fn run(
     let mut command = machine(config, limit)?;
     let program = program.join(",");
     // Without a time-stamp counter that the guest may trust, its clock is the 4 ms tick and short sleeps lie.
-    // On a busy machine the guest's early check finds that its timer does not tick, and takes a worse one.
+    // On a busy machine the guest's early check finds that its timer does not tick, and takes a worse one; and a processor that
+    // the machine does not let run for 20 s is no stall of the guest's.
     let parameters = format!(
-        "console=ttyS0 panic=-1 quiet no_timer_check tsc=reliable tsc_early_khz={} lab.run={program}",
+        "console=ttyS0 panic=-1 quiet no_timer_check rcupdate.rcu_cpu_stall_timeout=300 watchdog_thresh=60 \
+         tsc=reliable tsc_early_khz={} lab.run={program}",
         time_stamp_khz()
     );
     command.arg("-kernel").arg(kernel).arg("-initrd").arg(image).args(["-append", &parameters]);
