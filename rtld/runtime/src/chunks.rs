@@ -26,7 +26,7 @@ pub trait Pages {
 
 pub(crate) const PAGE: usize = 4096;
 /// What is mapped at a time at first: pages of it cost something only once they are used.
-pub const FIRST: usize = 256 << 10;
+pub const FIRST: usize = 1 << 20;
 /// So many chunks are of one size, the next ones are twice as large.
 const ALIKE: usize = 2;
 const MOST: usize = 24;
