@@ -15,11 +15,8 @@ use core::mem::size_of;
 use rtld_elf::{Dynamic, Hash};
 use rtld_sys::memory;
 
-/// Bits of an entry: the number of a symbol, the object's position in the scope, the upper bits of the name's hash.
-const SYMBOL_BITS: u32 = 24;
-const POSITION_BITS: u32 = 12;
-/// Bits of a hash that an entry leaves out. The first of them is not in the chains either.
-const HASH_LEFT_OUT: u32 = 4;
+/// Bits of an entry that are left for the name's hash, at the least: with fewer too many names would be compared in vain.
+const LEAST_TAG: u32 = 8;
 
 /// A table may need this many steps past occupied slots, as a multiple of its size, until it is given up: names of a damaged
 /// file that all have one hash would take the square of their number.
@@ -31,11 +28,16 @@ const AHEAD: usize = 16;
 /// A table of so many bytes is in the processor's second cache as soon as it is made.
 const NEAR: usize = 256 << 10;
 
-/// One object of the scope.
+/// One object of the scope. All definitions are numbered through: those of one object one after another, in the order of its
+/// symbols.
 #[derive(Debug)]
 struct Member {
     index: ObjectIndex,
     object: &'static Object,
+    /// The number of its first definition.
+    first: u32,
+    /// The symbol that has that number.
+    first_symbol: u32,
 }
 
 /// A table of names. See the module.
@@ -43,24 +45,43 @@ struct Member {
 pub struct NameTable {
     slots: Slots,
     members: Vec<Member>,
+    /// The positions of the members that have the definitions 0, [`STRIDE`], twice that and so on.
+    positions: Vec<u16>,
 }
 
-/// Open addressing with linear probing over memory of its own; an entry of 0 is a free slot.
+/// So many definitions lie between two that are known by their members' positions.
+const STRIDE: u32 = 16;
+
+/// Open addressing with linear probing over memory of its own. An entry is the number of a definition, which is never 0, below the
+/// upper bits of its name's hash; an entry of 0 is a free slot.
 #[derive(Debug)]
 struct Slots {
-    entries: &'static mut [u64],
+    entries: &'static mut [u32],
+    /// How many bits the number has.
+    number_bits: u32,
 }
 
 impl Slots {
     /// Free slots for at least half as many entries more than `count`.
     fn new(count: usize) -> Option<Slots> {
-        // The least fills a page; 32 bits of a hash can tell no more slots apart.
-        let capacity = u32::try_from(count.checked_add(count / 2)?.max(512)).ok()? as usize;
-        let address = memory::map_scratch(capacity.checked_mul(size_of::<u64>())?).ok()?;
-        let first = core::ptr::with_exposed_provenance_mut::<u64>(address);
+        let number_bits = u32::BITS - u32::try_from(count).ok()?.leading_zeros();
+        if number_bits > u32::BITS - LEAST_TAG {
+            return None;
+        }
+        // The least fills a page.
+        let capacity = count.checked_add(count / 2)?.max(1024);
+        let address = memory::map_scratch(capacity.checked_mul(size_of::<u32>())?).ok()?;
+        let first = core::ptr::with_exposed_provenance_mut::<u32>(address);
         // SAFETY: a fresh mapping of so many zero words that nobody else knows of; it lives until this value is dropped.
         let entries = unsafe { core::slice::from_raw_parts_mut(first, capacity) };
-        Some(Slots { entries })
+        // Bit 0 of a hash is not in the chains: it never is in an entry.
+        Some(Slots { entries, number_bits: number_bits.max(1) })
+    }
+
+    /// The entry of a definition.
+    #[inline(always)]
+    fn entry(&self, hash: u32, number: u32) -> u32 {
+        hash >> self.number_bits << self.number_bits | number
     }
 
     /// The first slot for a hash. Bit 0 is left out: chains do not hold it.
@@ -90,7 +111,8 @@ impl Slots {
 
     /// Enters one symbol behind all with the same hash; false if the budget of steps is used up.
     #[inline(always)]
-    fn insert(&mut self, hash: u32, entry: u64, steps: &mut usize) -> bool {
+    fn insert(&mut self, hash: u32, number: u32, steps: &mut usize) -> bool {
+        let entry = self.entry(hash, number);
         let mut place = self.home(hash);
         loop {
             let next = self.next(place);
@@ -109,18 +131,17 @@ impl Slots {
         }
     }
 
-    /// The entries that may stand for a hash, from the first entered on.
+    /// The numbers of the definitions that may have this hash, from the first entered on.
     #[inline(always)]
-    fn candidates(&self, hash: u32) -> impl Iterator<Item = Entry> + '_ {
+    fn candidates(&self, hash: u32) -> impl Iterator<Item = u32> + '_ {
         let mut place = self.home(hash);
-        let wanted = Entry::tag(hash);
         core::iter::from_fn(move || {
             loop {
                 // There are always free slots.
                 let entry = *self.entries.get(place).filter(|&&entry| entry != 0)?;
                 place = self.next(place);
-                if entry >> (SYMBOL_BITS + POSITION_BITS) == wanted {
-                    return Some(Entry(entry));
+                if (entry ^ hash) >> self.number_bits == 0 {
+                    return Some(entry ^ self.entry(hash, 0));
                 }
             }
         })
@@ -135,22 +156,17 @@ impl Drop for Slots {
     }
 }
 
-/// An occupied slot.
-#[derive(Clone, Copy)]
-struct Entry(u64);
+/// What a name most likely means.
+#[derive(Clone, Copy, Debug)]
+pub struct Likely {
+    position: usize,
+    symbol: u32,
+}
 
-impl Entry {
-    fn tag(hash: u32) -> u64 {
-        u64::from(hash >> HASH_LEFT_OUT)
-    }
-
-    fn position(self) -> usize {
-        (self.0 >> SYMBOL_BITS) as usize & ((1 << POSITION_BITS) - 1)
-    }
-
-    fn symbol(self) -> u32 {
-        self.0 as u32 & ((1 << SYMBOL_BITS) - 1)
-    }
+/// See [`NameTable::numbering`].
+#[derive(Clone, Copy, Debug)]
+pub struct Numbering {
+    difference: u32,
 }
 
 /// How many definitions the objects of a scope have.
@@ -181,68 +197,85 @@ impl NameTable {
     /// The names of a scope with this many definitions. None where they do not fit, or there is no memory: the scope itself
     /// serves as well.
     pub fn new(objects: &ObjectTable, scope: &Scope, definitions: usize) -> Option<NameTable> {
-        let mut table = NameTable { slots: Slots::new(definitions)?, members: Vec::new() };
+        let slots = Slots::new(definitions)?;
+        let mut table = NameTable { slots, members: Vec::new(), positions: Vec::new() };
         let mut steps = table.slots.entries.len().saturating_mul(STEPS);
+        let mut next = 1;
         for index in scope.members() {
-            table.enter(objects.get(index)?, index, &mut steps)?;
+            next = table.enter(objects.get(index)?, index, next, &mut steps)?;
         }
         Some(table)
     }
 
-    fn enter(&mut self, object: &'static Object, index: ObjectIndex, steps: &mut usize) -> Option<()> {
-        let position = self.members.len();
-        if position >> POSITION_BITS != 0 {
+    /// Enters the definitions of an object, numbered from `first` on; the number after the last one.
+    fn enter(&mut self, object: &'static Object, index: ObjectIndex, first: u32, steps: &mut usize) -> Option<u32> {
+        let dynamic = object.dynamic.as_ref()?;
+        let first_symbol = match &dynamic.hash {
+            Hash::Gnu(table) => table.symbol_offset,
+            _ => 0,
+        };
+        let after = first.checked_add(u32::try_from(entries_of(dynamic)).ok()?)?;
+        if after.wrapping_sub(1) >> self.slots.number_bits != 0 {
             return None;
         }
-        try_push(&mut self.members, Member { index, object }).map_err(|OutOfMemory| ()).ok()?;
-        let dynamic = object.dynamic.as_ref()?;
-        let base = (position as u64) << SYMBOL_BITS;
+        let position = u16::try_from(self.members.len()).ok()?;
+        try_push(&mut self.members, Member { index, object, first, first_symbol }).map_err(|OutOfMemory| ()).ok()?;
+        while self.positions.len() < after.div_ceil(STRIDE) as usize {
+            try_push(&mut self.positions, position).map_err(|OutOfMemory| ()).ok()?;
+        }
         let slots = &mut self.slots;
-        let mut insert = |slots: &mut Slots, hash: u32, symbol: u64| {
-            let tag = Entry::tag(hash) << (SYMBOL_BITS + POSITION_BITS);
-            // Symbol 0 is none, and no definition.
-            symbol == 0 || symbol >> SYMBOL_BITS == 0 && slots.insert(hash, tag | base | symbol, steps)
-        };
         let entered = match &dynamic.hash {
             Hash::Gnu(table) => {
-                let (first, entries) = (u64::from(table.symbol_offset), table.entries());
+                let entries = table.entries();
+                // Symbol 0 is none, and no definition.
+                let is_none = |number| number == first && first_symbol == 0;
                 if slots.are_near() {
-                    (first..).zip(entries).all(|(symbol, hash)| insert(slots, hash, symbol))
+                    (first..).zip(entries).all(|(number, hash)| is_none(number) || slots.insert(hash, number, steps))
                 } else {
                     let ahead = entries.from(AHEAD).iter().chain(core::iter::repeat(0));
-                    (first..).zip(entries.iter().zip(ahead)).all(|(symbol, (hash, later))| {
+                    (first..).zip(entries.iter().zip(ahead)).all(|(number, (hash, later))| {
                         slots.prefetch(later);
-                        insert(slots, hash, symbol)
+                        is_none(number) || slots.insert(hash, number, steps)
                     })
                 }
             }
             // The table of the gABI holds no hashes.
-            Hash::Sysv(table) => (0..table.symbol_count()).all(|symbol| {
+            Hash::Sysv(table) => (first..).zip(1..table.symbol_count()).all(|(before, symbol)| {
                 let record = dynamic.symbols.get(symbol).filter(|record| record.st_value != 0 || record.st_shndx != 0);
                 let name = record.and_then(|record| dynamic.strings.get_hashed(record.st_name));
-                name.is_none_or(|(_, hash)| insert(slots, hash, u64::from(symbol)))
+                name.is_none_or(|(_, hash)| slots.insert(hash, before + 1, steps))
             }),
             Hash::None => true,
         };
-        entered.then_some(())
+        entered.then_some(after)
+    }
+
+    /// The member that has a definition, and which symbol that is there.
+    #[inline(always)]
+    fn symbol(&self, number: u32) -> Option<(usize, u32)> {
+        let mut position = usize::from(*self.positions.get((number / STRIDE) as usize)?);
+        while self.members.get(position + 1).is_some_and(|next| next.first <= number) {
+            position += 1;
+        }
+        let member = self.members.get(position)?;
+        Some((position, number.wrapping_sub(member.first).wrapping_add(member.first_symbol)))
     }
 
     /// The first definition that `reference` may mean, as [`Scope::find`].
     pub fn find<'s>(&self, reference: &Reference<'_>, objects: &'s ObjectTable) -> Option<Definition<'s>> {
         // The position of an object that has been asked for all it has.
         let mut asked = None;
-        for entry in self.slots.candidates(reference.hash) {
-            let position = entry.position();
+        for number in self.slots.candidates(reference.hash) {
+            let (position, number) = self.symbol(number)?;
             if asked == Some(position) {
                 continue;
             }
             let member = self.members.get(position)?;
             let (object, dynamic) = (member.object, member.object.dynamic.as_ref()?);
-            let Some(symbol) = dynamic.symbols.get(entry.symbol()) else { continue };
+            let Some(symbol) = dynamic.symbols.get(number) else { continue };
             if !dynamic.strings.equals(symbol.st_name, reference.name) {
                 continue;
             }
-            let number = entry.symbol();
             let has_chains = matches!(dynamic.hash, Hash::Gnu(_));
             if has_chains && reference.purpose != Purpose::Copy && is_plain_match(object, number, &symbol, reference) {
                 return Some(Definition { object, index: member.index, number, symbol });
@@ -255,12 +288,16 @@ impl NameTable {
         None
     }
 
-    /// Whether the first definition that may have this hash is symbol `number` of an object.
+    /// What makes the numbers of an object's definitions of those of its symbols.
+    pub fn numbering(&self, index: ObjectIndex) -> Option<Numbering> {
+        let member = self.members.iter().find(|member| member.index == index)?;
+        Some(Numbering { difference: member.first.wrapping_sub(member.first_symbol) })
+    }
+
+    /// Whether the first definition that may have this hash is a certain symbol of an object.
     #[inline(always)]
-    pub fn has_first(&self, hash: u32, index: ObjectIndex, number: u32) -> bool {
-        self.slots.candidates(hash).next().is_some_and(|entry| {
-            entry.symbol() == number && self.members.get(entry.position()).is_some_and(|member| member.index == index)
-        })
+    pub fn has_first(&self, hash: u32, object: Numbering, symbol: u32) -> bool {
+        self.slots.candidates(hash).next() == Some(symbol.wrapping_add(object.difference))
     }
 
     /// Has the first slot of a hash fetched.
@@ -269,32 +306,25 @@ impl NameTable {
         self.slots.prefetch(hash);
     }
 
-    /// Has the symbol and the version that a hash leads to fetched; the slot should be at hand.
+    /// Has the symbol and the version that a hash leads to fetched; the slot should be at hand. Which symbol that is.
     #[inline(always)]
-    pub fn prefetch_symbol(&self, hash: u32) {
-        if let Some((dynamic, number)) = self.first(hash) {
-            dynamic.symbols.records().prefetch(number as usize);
-            dynamic.versions.symbol_versions().prefetch(number as usize);
-        }
+    pub fn prefetch_symbol(&self, hash: u32) -> Option<Likely> {
+        let (position, symbol) = self.symbol(self.slots.candidates(hash).next()?)?;
+        let dynamic = self.members.get(position)?.object.dynamic.as_ref()?;
+        dynamic.symbols.records().prefetch(symbol as usize);
+        dynamic.versions.symbol_versions().prefetch(symbol as usize);
+        Some(Likely { position, symbol })
     }
 
-    /// Has the name that a hash leads to, of `length` bytes if it is the one that is looked for, fetched; the symbol should be
-    /// at hand.
+    /// Has a symbol's name fetched, which has `length` bytes if it is the one that is looked for; the symbol should be at hand.
     #[inline(always)]
-    pub fn prefetch_name(&self, hash: u32, length: usize) {
-        if let Some((dynamic, number)) = self.first(hash)
-            && let Some(symbol) = dynamic.symbols.get(number)
+    pub fn prefetch_name(&self, likely: Likely, length: usize) {
+        if let Some(dynamic) = self.members.get(likely.position).and_then(|member| member.object.dynamic.as_ref())
+            && let Some(symbol) = dynamic.symbols.get(likely.symbol)
         {
             // The end is compared first.
             dynamic.strings.prefetch(symbol.st_name.wrapping_add(length as u32));
             dynamic.strings.prefetch(symbol.st_name);
         }
-    }
-
-    #[inline(always)]
-    fn first(&self, hash: u32) -> Option<(&Dynamic<'static>, u32)> {
-        let entry = self.slots.candidates(hash).next()?;
-        let dynamic = self.members.get(entry.position())?.object.dynamic.as_ref()?;
-        Some((dynamic, entry.symbol()))
     }
 }

@@ -12,7 +12,7 @@
 
 use crate::error::Reason;
 use crate::lookup::{Definition, Purpose, suits_itself};
-use crate::name_table::NameTable;
+use crate::name_table::{Likely, NameTable, Numbering};
 use crate::object::{Object, ObjectIndex};
 use crate::places::{Place, Places};
 use crate::protect::Preparation;
@@ -50,6 +50,8 @@ struct Wanted {
     end: usize,
     own: Sym,
     meaning: Meaning,
+    /// For a name: what it most likely means, whose memory is fetched.
+    likely: Option<Likely>,
 }
 
 /// What is known of what a reference means.
@@ -73,6 +75,7 @@ impl Wanted {
         end: 0,
         own: Sym { st_name: 0, st_info: 0, st_other: 0, st_shndx: 0, st_value: 0, st_size: 0 },
         meaning: Meaning::Itself,
+        likely: None,
     };
 
     /// Reads the name.
@@ -177,7 +180,7 @@ impl<'s> Pass<'_, 's> {
             return Ok(());
         }
         let mut batch = Batch { wanted: [Wanted::NONE; IN_FLIGHT], count: 0 };
-        let defined = Defined::new(self.relocator, self.object, self.dynamic);
+        let defined = Defined::new(self.relocator, self.index, self.object, self.dynamic);
         loop {
             let end = batch.gather(self.dynamic, defined, relocations, next);
             if end > next {
@@ -247,22 +250,26 @@ impl<'s> Pass<'_, 's> {
             }
         }
         if let Some(names) = names {
+            let is_first = |hash, symbol| defined.is_some_and(|own| names.has_first(hash, own.numbering, symbol));
             for wanted in batch.references() {
                 match wanted.meaning {
-                    Meaning::Named(_, hash) => names.prefetch_symbol(hash),
+                    Meaning::Named(_, hash) => wanted.likely = names.prefetch_symbol(hash),
                     Meaning::Defined(hash)
-                        if names.has_first(hash, self.index, wanted.number)
+                        if is_first(hash, wanted.number)
                             && suits_itself(self.object, wanted.number, &wanted.own, wanted.purpose) =>
                     {
                         wanted.meaning = Meaning::Itself;
                     }
-                    Meaning::Defined(_) => names.prefetch_symbol(wanted.read_name(dynamic)),
+                    Meaning::Defined(_) => {
+                        let hash = wanted.read_name(dynamic);
+                        wanted.likely = names.prefetch_symbol(hash);
+                    }
                     _ => {}
                 }
             }
             for wanted in batch.references() {
-                if let Meaning::Named(name, hash) = wanted.meaning {
-                    names.prefetch_name(hash, name.len());
+                if let (Meaning::Named(name, _), Some(likely)) = (wanted.meaning, wanted.likely) {
+                    names.prefetch_name(likely, name.len());
                 }
             }
         }
@@ -340,6 +347,7 @@ impl<'s> Pass<'_, 's> {
 #[derive(Clone, Copy)]
 struct Defined<'s> {
     names: &'s NameTable,
+    numbering: Numbering,
     chains: Table<'static, u32>,
     offset: u32,
 }
@@ -347,12 +355,18 @@ struct Defined<'s> {
 impl<'s> Defined<'s> {
     /// Only where no object looks in other scopes before the global one; what is found in the C library's objects may be
     /// substituted, for which its name is needed.
-    fn new(relocator: &Relocator<'s>, object: &Object, dynamic: &Dynamic<'static>) -> Option<Defined<'s>> {
+    fn new(
+        relocator: &Relocator<'s>,
+        index: ObjectIndex,
+        object: &Object,
+        dynamic: &Dynamic<'static>,
+    ) -> Option<Defined<'s>> {
         let names = relocator.resolver.names?;
         let Hash::Gnu(table) = &dynamic.hash else { return None };
         let global_first = relocator.resolver.scopes.deep.is_empty();
         let suits = global_first && !object.is_system;
-        suits.then_some(Defined { names, chains: table.chains, offset: table.symbol_offset })
+        let numbering = names.numbering(index).filter(|_| suits)?;
+        Some(Defined { names, numbering, chains: table.chains, offset: table.symbol_offset })
     }
 
     /// Has the hash of a symbol fetched.

@@ -5,6 +5,7 @@ use super::child::{Inspect, Traced};
 use super::{Context, Outcome, copy_with_interpreter, interpreter_of};
 use anyhow::{Context as _, bail};
 use nix::sys::ptrace;
+use nix::sys::signal::{SigHandler, Signal, signal};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -269,6 +270,11 @@ impl Run {
             // Before the change of user: a set-uid program keeps its privilege under a tracer only if that was privileged.
             ptrace::traceme()?;
             nix::unistd::setsid()?;
+            // nohup and shells that start us in the background have these ignored, which programs inherit.
+            for number in [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT] {
+                // SAFETY: the default is no handler.
+                unsafe { signal(number, SigHandler::SigDfl) }?;
+            }
             if let Some((user, group)) = user {
                 nix::unistd::setgroups(&[])?;
                 nix::unistd::setgid(group.into())?;
