@@ -34,7 +34,11 @@ static void by_word(struct receiver *r) {
 static void look(struct receiver *r) {
     if (r->depth) bump(&r->inside);
     if (*(volatile unsigned *)r->word & COUNT) bump(&r->raised);
-    if (r->opened != r->closed) bump(&r->torn);
+    // Handlers that interrupt this one between two reads change both: what is read must have stood still.
+    uint64_t opened, closed;
+    do opened = r->opened, closed = r->closed;
+    while (opened != r->opened);
+    if (opened != closed) bump(&r->torn);
 }
 
 // Numbers of one kind to one receiver come with 1, 2, 3 ...; of those sent to the process each thread gets some.
