@@ -62,7 +62,8 @@ const MUTANTS: &[Mutant] = &[
         file: OWN,
         from: "\tsigaddset(&t->sigfb_forced, sig);\n",
         to: "",
-        caught_by: "faults_come_through",
+        // Only where one from elsewhere waits already: the kernel takes faults before all else, whatever is blocked by the word.
+        caught_by: "fault_of_a_held_number",
     },
     Mutant {
         name: "fault-of-a-held-number-wakes-nobody",

@@ -57,12 +57,13 @@ fn compare(source: &Source, place: &Path) -> anyhow::Result<(usize, usize)> {
     Ok((same, OBJECTS.len() - same))
 }
 
-/// The object files without debugging information and the table of line numbers.
+/// The object files without what holds line numbers: debugging information, the table of bugs, and the names of initcalls, which
+/// are local symbols that nothing refers to (`__initcall__kmod_exec__440_2221_init_fs_exec_sysctls5`).
 fn contents(tree: &Tree) -> anyhow::Result<Vec<Vec<u8>>> {
     let copy = tree.objects.join("compared.o");
     let one = |name: &&str| {
         let mut objcopy = Command::new("objcopy");
-        objcopy.args(["--strip-debug", "--remove-section=.comment", "--remove-section=__bug_table"]);
+        objcopy.args(["--strip-debug", "--discard-all", "--remove-section=.comment", "--remove-section=__bug_table"]);
         run(objcopy.arg(tree.objects.join(name)).arg(&copy), "objcopy")?;
         fs::read(&copy).with_context(|| copy.display().to_string())
     };
