@@ -17,5 +17,9 @@ fn main() {
     for option in options {
         println!("cargo:rustc-cdylib-link-arg={option}");
     }
+    // What a start need not touch lies behind the data that it does.
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/late.ld");
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-T,{script}");
+    println!("cargo:rerun-if-changed=late.ld");
     println!("cargo:rerun-if-changed=build.rs");
 }

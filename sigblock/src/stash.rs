@@ -47,7 +47,8 @@ impl Stash {
     }
 }
 
-/// The first ones of the pool.
+/// The first ones of the pool. In the loader they lie behind what its start uses (rtld/ld/late.ld).
+#[unsafe(link_section = ".bss.late.b")]
 static FIRST: [Stash; 8] = [const { Stash::new() }; 8];
 /// Those that were mapped because more threads than that held something at once. They stay.
 static MORE: AtomicPtr<Stash> = AtomicPtr::new(core::ptr::null_mut());

@@ -26,7 +26,7 @@ pub use host::{Callbacks, Glibc, ProcessFacts, TlsFacts};
 pub use library::Library;
 pub use link_map::{LinkMap, ObjectFacts};
 pub use offsets::Offsets;
-pub use recognise::recognise;
+pub use recognise::{ReadFile, recognise};
 pub use region::{OutsideRegion, Region};
 pub use substitutes::{Substitute, is_system_library};
 pub use thread::{RseqFacts, ThreadFacts};

@@ -15,9 +15,9 @@ use crate::table::TABLE;
 /// Size of the public head in bytes.
 const HEAD: usize = 40;
 /// Where we keep the object's `struct libname_list` (name, next, "do not free"), behind every version's structure.
-const LIBRARY_NAME: usize = 1216;
-/// Size of the whole block.
-const SIZE: usize = 1280;
+const LIBRARY_NAME: usize = 1208;
+/// Size of the whole block. With what we keep of each object behind it (`Handle` of rtld-runtime) it fills a block of the heap.
+const SIZE: usize = 1232;
 const PRIVATE_WORDS: usize = (SIZE - HEAD) / 8;
 
 const _: () = {
@@ -233,7 +233,7 @@ mod tests {
         // glibc 2.36, struct link_map by its debug information.
         for (offset, value) in [
             (40, here),                // l_real
-            (56, here + 1216),         // l_libname
+            (56, here + LIBRARY_NAME), // l_libname
             (64 + 8 * 12, start),      // l_info[DT_INIT]
             (64 + 8 * 36, start + 16), // l_info[DT_RELR]
             (64 + 8 * 25, 0),          // behind DT_NULL
@@ -252,7 +252,7 @@ mod tests {
         ] {
             assert_eq!(read(offset), value, "offset {offset}");
         }
-        assert_eq!(read(1216 + 16), 1);
+        assert_eq!(read(LIBRARY_NAME + 16), 1);
         *map.word(1160).unwrap() = 2;
         assert_eq!(map.tls_destructor_count(offsets), 2);
     }

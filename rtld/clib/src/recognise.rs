@@ -4,9 +4,10 @@
 //! nothing. A release that the table does not hold is refused; deriving a layout for it would take the table's place in
 //! [`recognise`] and go through the same checks.
 
+use core::cell::Cell;
 use rtld_elf::symbol::SymbolView;
 use rtld_elf::version::VERSYM_INDEX;
-use rtld_elf::{Hash, PF_W, PF_X, Sym};
+use rtld_elf::{Hash, PF_W, PF_X, Pod, Sym, Table};
 
 use crate::host::{Glibc, PassiveSymbols};
 use crate::library::Library;
@@ -24,12 +25,20 @@ const MUTEX_KIND: usize = 16;
 /// PF_R|PF_W|PF_X and PROT_READ|PROT_WRITE|PROT_EXEC are the same number: what stacks get until somebody knows better.
 const ALL_PERMISSIONS: u64 = 7;
 
-/// Recognises the C library in libc.so.6 and the loader file that it needs.
+/// Reads a file from an offset on; gives how many bytes there were.
+pub type ReadFile<'f> = &'f dyn Fn(&mut [u8], u64) -> Option<usize>;
+
+/// Recognises the C library in libc.so.6 and the loader file that it needs. `file` reads libc.so.6: a few constants of it are read
+/// there where that can be, since a page of the mapping comes with fifteen others.
 ///
 /// # Safety
 /// `loader` is mapped privately for this process, its segments with PF_W can be written (RELRO is not yet applied), nothing
 /// borrows that memory, and its relocations are not yet applied. It stays mapped as long as the result is used.
-pub unsafe fn recognise<'a>(libc: &Library<'a>, loader: &Library<'a>) -> Result<Glibc, Unsupported<'a>> {
+pub unsafe fn recognise<'a>(
+    libc: &Library<'a>,
+    loader: &Library<'a>,
+    file: Option<ReadFile<'_>>,
+) -> Result<Glibc, Unsupported<'a>> {
     let newest = newest_definition(libc);
     let mut found = newest.map_or(Found::Nothing, Found::Definition);
     let symbol = |name: &'static str| {
@@ -48,7 +57,8 @@ pub unsafe fn recognise<'a>(libc: &Library<'a>, loader: &Library<'a>) -> Result<
             reason: Reason::Unknown { global: global.st_size, read_only: read_only.st_size },
         })?;
     found = Found::Release(offsets.name);
-    let check = Check { libc, loader, offsets, global: global.st_value, read_only: read_only.st_value };
+    let constants = Constants::new(libc, file);
+    let check = Check { libc, loader, constants, offsets, global: global.st_value, read_only: read_only.st_value };
     check.all().map_err(|reason| Unsupported { found, reason })?;
     let region = |symbol: Sym, name: &'static str| {
         if !loader.image.contains(symbol.st_value, symbol.st_size, PF_W) {
@@ -101,10 +111,50 @@ fn undefined_symbols<T>(object: &Library<'_>, mut act: impl FnMut(u32, Sym) -> O
     })
 }
 
+/// Constants of libc.so.6, which stand close to each other.
+struct Constants<'c, 'a> {
+    libc: &'c Library<'a>,
+    file: Option<ReadFile<'c>>,
+    /// What was read last: the bytes, how many there were, and their offset in the file.
+    read: Cell<([u8; READ_AT_ONCE], usize, u64)>,
+}
+
+/// As much of the file as is read for a constant.
+const READ_AT_ONCE: usize = 1024;
+
+impl<'c, 'a> Constants<'c, 'a> {
+    fn new(libc: &'c Library<'a>, file: Option<ReadFile<'c>>) -> Constants<'c, 'a> {
+        Constants { libc, file, read: Cell::new(([0; READ_AT_ONCE], 0, 0)) }
+    }
+
+    /// The record at a virtual address.
+    fn get<T: Pod>(&self, vaddr: u64) -> Option<T> {
+        self.in_file(vaddr).or_else(|| self.libc.read(vaddr))
+    }
+
+    fn in_file<T: Pod>(&self, vaddr: u64) -> Option<T> {
+        let offset = self.libc.image.file_offset(vaddr, size_of::<T>() as u64)?;
+        let read = self.file?;
+        let known = || {
+            let (bytes, length, start) = self.read.get();
+            let from = usize::try_from(offset.checked_sub(start)?).ok()?;
+            Table::from_bytes(bytes.get(from..length)?).get(0)
+        };
+        known().or_else(|| {
+            let mut bytes = [0; READ_AT_ONCE];
+            let start = offset.saturating_sub(READ_AT_ONCE as u64 / 2);
+            let length = read(&mut bytes, start)?;
+            self.read.set((bytes, length, start));
+            known()
+        })
+    }
+}
+
 /// One comparison of the files with a row of the table.
 struct Check<'c, 'a> {
     libc: &'c Library<'a>,
     loader: &'c Library<'a>,
+    constants: Constants<'c, 'a>,
     offsets: &'static Offsets,
     /// Virtual addresses of the two structures.
     global: u64,
@@ -157,7 +207,7 @@ impl<'a> Check<'_, 'a> {
             let Some(symbol) = self.description(name)? else {
                 continue;
             };
-            let [_, _, found]: [u32; 3] = self.libc.read(symbol.st_value).ok_or(Reason::Unreachable(name))?;
+            let [_, _, found]: [u32; 3] = self.constants.get(symbol.st_value).ok_or(Reason::Unreachable(name))?;
             same(name, found.into(), expected as u64)?;
         }
         Ok(())
@@ -167,7 +217,7 @@ impl<'a> Check<'_, 'a> {
         let Some(symbol) = self.description(name)? else {
             return Ok(());
         };
-        let found: u32 = self.libc.read(symbol.st_value).ok_or(Reason::Unreachable(name))?;
+        let found: u32 = self.constants.get(symbol.st_value).ok_or(Reason::Unreachable(name))?;
         same(name, found.into(), expected as u64)
     }
 

@@ -473,6 +473,15 @@ impl<'a> Image<'a> {
         self.table(vaddr, 1)?.get(0)
     }
 
+    /// Where in the file the `length` bytes at `vaddr` stand, if one PT_LOAD takes all of them from there (p_filesz counts).
+    pub fn file_offset(&self, vaddr: u64, length: u64) -> Option<u64> {
+        self.headers.iter().filter(|header| header.p_type == PT_LOAD).find_map(|header| {
+            let inside = vaddr.checked_sub(header.p_vaddr)?;
+            let left = header.p_filesz.checked_sub(inside)?;
+            if left < length { None } else { header.p_offset.checked_add(inside) }
+        })
+    }
+
     /// Whether one PT_LOAD whose p_flags has all of `flags_required` (PF_*) holds the `length` bytes at `vaddr`.
     /// For `length` 0: whether such a PT_LOAD holds or ends at `vaddr`.
     pub fn contains(&self, vaddr: u64, length: u64, flags_required: u32) -> bool {

@@ -2,10 +2,13 @@
 //!
 //! Until `relocate_self` has run, no global may be touched and nothing may be called through an address in memory.
 
-use crate::start;
+use crate::{heap, start};
 use core::arch::global_asm;
+use goblin::elf64::header::Header;
+use goblin::elf64::program_header::{PF_W, PT_LOAD, ProgramHeader};
 use goblin::elf64::reloc::R_X86_64_RELATIVE;
 use rtld_elf::{Dyn, Rela};
+use rtld_sys::memory;
 
 global_asm!(
     r#"
@@ -43,16 +46,42 @@ struct Departure {
 
 /// From `_start`: the stack as the kernel left it, the first byte of our image, our dynamic section.
 extern "C" fn enter(stack: usize, base: usize, dynamic: *const Dyn) -> Departure {
+    // SAFETY: _start passes the address of this image.
+    unsafe { prepare_data(base) };
     // SAFETY: _start passes the addresses of this image; nothing else has run yet.
     unsafe { relocate_self(base, dynamic) };
     let departure = start::start(stack, base);
     Departure { entry: departure.entry, finaliser: departure.finaliser }
 }
 
+/// What the linker aligns segments to on x86-64.
+const PAGE: usize = 4096;
 const DT_RELA: u64 = 7;
 const DT_RELASZ: u64 = 8;
 const DT_RELR: u64 = 36;
 const DT_RELRSZ: u64 = 35;
+
+/// Makes the pages of our data, from the first that relocation writes to, to those of the heap that every start fills: one call in
+/// place of a dozen faults.
+///
+/// # Safety
+/// `base` must be where this image is loaded.
+#[inline(always)]
+unsafe fn prepare_data(base: usize) {
+    let header = core::ptr::with_exposed_provenance::<Header>(base);
+    // SAFETY: the image begins with its ELF header, and its first segment holds the program headers.
+    let header = unsafe { header.read() };
+    let first = core::ptr::with_exposed_provenance::<ProgramHeader>(base.wrapping_add(header.e_phoff as usize));
+    for index in 0..usize::from(header.e_phnum) {
+        // SAFETY: as above.
+        let segment = unsafe { first.wrapping_add(index).read() };
+        if segment.p_type == PT_LOAD && segment.p_flags & PF_W != 0 {
+            let start = base.wrapping_add(segment.p_vaddr as usize) & !(PAGE - 1);
+            memory::prepare_to_write(start, heap::first_end().wrapping_sub(start));
+            return;
+        }
+    }
+}
 
 /// Applies our own relocations. The artifact has no others than RELATIVE and RELR (a test asserts it).
 ///

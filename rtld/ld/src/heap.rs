@@ -16,23 +16,31 @@ struct FirstPages(UnsafeCell<[u8; chunks::FIRST]>);
 // SAFETY: handed out once, by `map`.
 unsafe impl Sync for FirstPages {}
 
+// At the end of the data (late.ld): all before it and the first of these pages are made together.
+#[unsafe(link_section = ".bss.late.a")]
 static FIRST_PAGES: FirstPages = FirstPages(UnsafeCell::new([0; chunks::FIRST]));
 
 static ARE_GIVEN: AtomicBool = AtomicBool::new(false);
 
-/// So much of them is made in one call: what the smallest program's start fills.
-const PREPARED: usize = 32 << 10;
+/// The end of what the smallest program's start fills of them: made before anything else (`entry`).
+pub fn first_end() -> usize {
+    FIRST_PAGES.0.get().addr().wrapping_add(chunks::MADE)
+}
 
 struct Pages;
 
 impl chunks::Pages for Pages {
     fn map(&self, size: usize) -> Option<usize> {
         if size == chunks::FIRST && !ARE_GIVEN.swap(true, Ordering::Relaxed) {
-            let start = FIRST_PAGES.0.get().expose_provenance();
-            memory::prepare_to_write(start, PREPARED);
-            return Some(start);
+            return Some(FIRST_PAGES.0.get().expose_provenance());
         }
         memory::map_anonymous(size, memory::READ | memory::WRITE).ok()
+    }
+
+    fn prepare(&self, start: usize, size: usize) {
+        if start != FIRST_PAGES.0.get().addr() {
+            memory::prepare_to_write(start, size);
+        }
     }
 
     unsafe fn unmap(&self, start: usize, size: usize) {

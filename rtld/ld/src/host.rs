@@ -7,10 +7,10 @@ use crate::start;
 use core::fmt;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use rtld_clib::processor::This;
-use rtld_clib::{Callbacks, Glibc, Library, RseqFacts, Tunables, Unsupported};
+use rtld_clib::{Callbacks, Glibc, Library, ReadFile, RseqFacts, Tunables, Unsupported};
 use rtld_link::deferred::is_code;
 use rtld_link::error::{Error, Reason};
-use rtld_link::load::PASSIVE_LOADER;
+use rtld_link::load::{C_LIBRARY, PASSIVE_LOADER};
 use rtld_link::lookup::{Purpose, Reference, find_in};
 use rtld_link::object::{Object, ObjectIndex, ObjectSet, ObjectTable, Role};
 use rtld_link::search::Trust;
@@ -19,7 +19,7 @@ use rtld_link::text::Text;
 use rtld_runtime::threads;
 use rtld_runtime::world::Snapshot;
 use rtld_sys::auxv::{AT_RSEQ_ALIGN, AT_RSEQ_FEATURE_SIZE, AuxVector};
-use rtld_sys::file;
+use rtld_sys::file::{self, File};
 
 /// A C library that we know how to host.
 pub struct Host {
@@ -29,8 +29,8 @@ pub struct Host {
     pub(crate) initial_vector: AtomicUsize,
     /// The list of thread-local modules for debuggers; null until it was made.
     pub(crate) slots: AtomicPtr<usize>,
-    /// The lock around the functions for exit(3); 0 if it was not found.
-    pub(crate) exit_lock: AtomicUsize,
+    /// The C library's own object.
+    pub(crate) libc: Library<'static>,
 }
 
 /// What the user's tunables decide in the loader itself.
@@ -94,18 +94,25 @@ pub fn by_soname(objects: &ObjectTable, name: &[u8]) -> Option<(ObjectIndex, &'s
 }
 
 /// Looks for the C library among the objects.
-pub fn recognise(objects: &ObjectSet, stack: InitialStack, trust: Trust) -> Result<Option<Host>, Stranger<'_>> {
-    let libc = by_soname(objects.table(), b"libc.so.6").and_then(|(_, object)| library_of(object));
+pub fn recognise(
+    objects: &ObjectSet,
+    file: Option<File>,
+    stack: InitialStack,
+    trust: Trust,
+) -> Result<Option<Host>, Stranger<'_>> {
+    let libc = by_soname(objects.table(), C_LIBRARY).and_then(|(_, object)| library_of(object));
     let loader = by_soname(objects.table(), PASSIVE_LOADER).and_then(|(_, object)| library_of(object));
+    let read = |bytes: &mut [u8], offset: u64| file.as_ref()?.read_at(bytes, offset).ok();
+    let read = Some(&read as ReadFile<'_>).filter(|_| file.is_some());
     match (libc, loader) {
         // SAFETY: the loader's file was mapped by us a moment ago, is not relocated, and stays mapped.
-        (Some(libc), Some(loader)) => match unsafe { rtld_clib::recognise(&libc, &loader) } {
+        (Some(libc), Some(loader)) => match unsafe { rtld_clib::recognise(&libc, &loader, read) } {
             Ok(glibc) => Ok(Some(Host {
                 glibc,
                 settings: apply_tunables(&loader, stack, trust),
                 initial_vector: AtomicUsize::new(0),
                 slots: AtomicPtr::new(core::ptr::null_mut()),
-                exit_lock: AtomicUsize::new(rtld_clib::exit_lock::find(&libc).unwrap_or(0)),
+                libc,
             })),
             Err(unsupported) => Err(Stranger::Glibc(unsupported)),
         },

@@ -91,7 +91,9 @@ impl rtld_runtime::world::Host for Host {
     }
 
     fn free_left_locks(&self) {
-        let lock = core::ptr::with_exposed_provenance_mut::<AtomicU32>(self.exit_lock.load(Ordering::Relaxed));
+        // Looked for only here: it would cost each start a few pages of the C library's code.
+        let address = rtld_clib::exit_lock::find(&self.libc).unwrap_or(0);
+        let lock = core::ptr::with_exposed_provenance_mut::<AtomicU32>(address);
         // SAFETY: null, or a word of the C library's data, which stays mapped.
         if let Some(lock) = unsafe { lock.as_ref() } {
             lock.store(0, Ordering::Release);

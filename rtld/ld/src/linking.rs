@@ -27,6 +27,7 @@ use rtld_runtime::pins;
 use rtld_runtime::world::{Arguments, Process, SubstituteTable, World, make_handle};
 use rtld_runtime::writer::State;
 use rtld_sys::auxv::AT_PLATFORM;
+use rtld_sys::file::File;
 use rtld_sys::process;
 
 /// What is asked for beyond the environment.
@@ -49,6 +50,7 @@ struct Loaded {
     search: Search<'static>,
     missing: Vec<Missing>,
     preloaded: Vec<ObjectIndex>,
+    c_library: Option<File>,
 }
 
 /// What all phases know.
@@ -87,7 +89,7 @@ impl Linking {
             ourselves.path = Text::new(program::interpreter(&program).unwrap_or(NAME.as_bytes()))?;
         }
         let entry = program.address(program.mapping.entry);
-        let Loaded { objects, search, missing, preloaded } = self.load(program, ourselves)?;
+        let Loaded { objects, search, missing, preloaded, c_library } = self.load(program, ourselves)?;
         if self.request.mode == Mode::List {
             list::print(&objects, &missing);
             process::exit(if missing.is_empty() || self.request.trace { 0 } else { FAILURE });
@@ -97,7 +99,7 @@ impl Linking {
         let stack_flags = executable_stack::permissions(&objects);
         executable_stack::apply(&objects, self.request.way, self.stack.address(), self.pages)?;
 
-        let library = self.recognise(&objects)?;
+        let library = self.recognise(&objects, c_library)?;
         let plan = host::plan_tls(&objects, library, self.stack, self.variables.static_tls_extra)?;
         let mut members = Vec::new();
         objects.iter().try_for_each(|(index, _)| try_push(&mut members, index))?;
@@ -144,8 +146,8 @@ impl Linking {
         Ok(entry)
     }
 
-    fn recognise(&self, objects: &ObjectSet) -> Result<Option<&'static host::Host>, Error> {
-        let library = host::recognise(objects, self.stack, self.trust).unwrap_or_else(|unsupported| {
+    fn recognise(&self, objects: &ObjectSet, file: Option<File>) -> Result<Option<&'static host::Host>, Error> {
+        let library = host::recognise(objects, file, self.stack, self.trust).unwrap_or_else(|unsupported| {
             error(format_args!("{}: {unsupported}\n", Bytes(self.name.to_bytes())));
             process::exit(CANNOT_START)
         });
@@ -174,12 +176,14 @@ impl Linking {
             trust: self.trust,
             own_header: program::own_header(self.base),
         });
-        let mut loader = Loader { objects: &mut objects, search: &mut search, pages: self.pages };
+        let mut loader =
+            Loader { objects: &mut objects, search: &mut search, pages: self.pages.that_stay(), c_library: None };
         let preloaded = preload::preload(&mut loader, self.variables.preload, self.request.preload_option)?;
         let missing = loader.load_dependencies(ObjectIndex(0))?;
+        let c_library = loader.c_library;
         objects.add(ourselves)?;
         search.forget_cache();
-        Ok(Loaded { objects, search, missing, preloaded })
+        Ok(Loaded { objects, search, missing, preloaded, c_library })
     }
 
     /// One line for each library that is missing; then the end.

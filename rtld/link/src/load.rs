@@ -8,11 +8,15 @@ use crate::open::Candidate;
 use crate::search::Search;
 use crate::text::Text;
 use alloc::vec::Vec;
-use rtld_sys::{file, memory};
+use rtld_sys::file::{self, File};
+use rtld_sys::memory;
 
 /// The names under which the C library's private world is known: glibc's libc and loader, and the two libraries
 /// that were apart from them before glibc 2.34.
-pub const SYSTEM_NAMES: [&[u8]; 4] = [b"libc.so.6", PASSIVE_LOADER, b"libdl.so.2", b"libpthread.so.0"];
+pub const SYSTEM_NAMES: [&[u8]; 4] = [C_LIBRARY, PASSIVE_LOADER, b"libdl.so.2", b"libpthread.so.0"];
+
+/// The soname of the C library.
+pub const C_LIBRARY: &[u8] = b"libc.so.6";
 
 /// The soname of glibc's own dynamic linker.
 pub const PASSIVE_LOADER: &[u8] = b"ld-linux-x86-64.so.2";
@@ -49,6 +53,8 @@ pub struct Loader<'a, 'p> {
     pub search: &'a mut Search<'p>,
     /// The system's pages.
     pub pages: Pages,
+    /// The file of the C library, once it was loaded: parts of it are read.
+    pub c_library: Option<File>,
 }
 
 impl Loader<'_, '_> {
@@ -66,6 +72,9 @@ impl Loader<'_, '_> {
         let candidate = self.search.find(self.objects, from, name)?;
         let index = self.take(&candidate).map_err(|reason| reason.of(candidate.path.as_bytes()))?;
         self.objects.add_alias(index, name)?;
+        if self.objects.get(index).and_then(|object| object.soname()) == Some(C_LIBRARY) {
+            self.c_library = Some(candidate.file);
+        }
         if index.position() == loaded
             && let Some(entry) = self.objects.entry_mut(index)
         {

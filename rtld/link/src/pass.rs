@@ -163,11 +163,15 @@ impl<'s> Pass<'_, 's> {
     /// DT_RELR: adds the load bias to the words that it names.
     fn packed(&mut self) -> Result<(), Reason> {
         let bias = self.object.mapping.bias as u64;
-        for vaddr in kind::relr_addresses(self.dynamic.relr) {
+        let address = |vaddr: u64| vaddr.wrapping_add(bias) as usize;
+        let mut places = kind::relr_addresses(self.dynamic.relr);
+        while let Some(vaddr) = places.next() {
             let Some(place) = self.places.at(vaddr, 8) else {
                 return Err(Reason::RelocationTarget { kind: kind::R_X86_64_RELATIVE, offset: vaddr });
             };
-            self.preparation.reach(place.address());
+            if self.preparation.is_due(place.address()) {
+                self.preparation.make(place.address(), places.clone().map(address));
+            }
             place.store(place.load().wrapping_add(bias));
         }
         Ok(())
@@ -208,7 +212,9 @@ impl<'s> Pass<'_, 's> {
             let Some(place) = self.places.at(relocation.r_offset, 8) else {
                 return Err(Reason::RelocationTarget { kind: kind::R_X86_64_RELATIVE, offset: relocation.r_offset });
             };
-            self.preparation.reach(place.address());
+            if self.preparation.is_due(place.address()) {
+                self.preparation.make(place.address(), RelativePlaces { relocations, next: next + 1, bias });
+            }
             place.store(bias.wrapping_add_signed(relocation.r_addend));
             relocations.prefetch(next.wrapping_add(AHEAD));
             next += 1;
@@ -339,6 +345,29 @@ impl<'s> Pass<'_, 's> {
             }
         }
         Ok(())
+    }
+}
+
+/// The addresses that a run of relative relocations writes to, from one of them on.
+#[derive(Clone)]
+struct RelativePlaces {
+    relocations: Table<'static, Rela>,
+    next: usize,
+    bias: u64,
+}
+
+impl Iterator for RelativePlaces {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        self.nth(0)
+    }
+
+    fn nth(&mut self, count: usize) -> Option<usize> {
+        let index = self.next.checked_add(count)?;
+        let relocation = self.relocations.get(index).filter(|next| kind::kind(next) == kind::R_X86_64_RELATIVE)?;
+        self.next = index.saturating_add(1);
+        Some(relocation.r_offset.wrapping_add(self.bias) as usize)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::error::{Error, Reason};
 use crate::map::{self, Pages};
-use crate::object::{Object, Role};
+use crate::object::Object;
 use goblin::elf64::program_header::{PF_W, ProgramHeader};
 use rtld_elf::segments;
 use rtld_sys::memory::{self, Fill};
@@ -38,21 +38,26 @@ const RELOCATIONS_A_PAGE: usize = 16;
 /// So many pages are made in one call: few enough that what the call has copied is in the cache when it is relocated.
 const WINDOW: usize = 64;
 
+/// Fewer pages than these beside each other are left to their faults.
+const FEW_IN_RUN: usize = 4;
+
+/// How far the search for the end of a run of pages looks ahead at first, in relocations.
+const STRIDE: usize = 64;
+
 /// Makes the pages of what is constant after relocation just before relocation comes to them, many in one call, which costs
-/// less than a fault for each (docs/performance.md). Only where relocations are so dense that nearly every page has one, so
-/// that hardly a page is made that would not be made anyway; other data may stay untouched for the most part.
+/// less than a fault for each (docs/performance.md). Only those that have relative relocations: others may stay untouched.
 #[derive(Debug)]
 pub struct Preparation {
     /// What is to be made from here on; the highest address if nothing is.
     next: usize,
     end: usize,
-    window: usize,
+    page: usize,
 }
 
 impl Preparation {
     /// For an object with so many relocations.
     pub fn new(object: &Object, relocations: usize, pages: Pages) -> Preparation {
-        let nothing = Preparation { next: usize::MAX, end: 0, window: 0 };
+        let nothing = Preparation { next: usize::MAX, end: 0, page: 0 };
         let Some(range) = object.mapping.layout.relro else { return nothing };
         let start = pages.down(object.address(range.start));
         let end = pages.up(object.address(range.end()));
@@ -62,34 +67,51 @@ impl Preparation {
         }
         let holds = |load: &ProgramHeader| range.start.wrapping_sub(load.p_vaddr) < load.p_memsz;
         let segment = segments::loads(object.mapping.headers).find(holds);
-        // The program is mapped by the kernel.
-        if object.role != Role::Program && segment.is_some_and(|segment| map::fill(&segment, pages) == Fill::Now) {
+        if segment.is_some_and(|segment| map::fill(&segment, pages) == Fill::Now) {
             return nothing;
         }
-        Preparation { next: start, end, window: WINDOW.wrapping_mul(pages.size()) }
+        Preparation { next: start, end, page: pages.size() }
     }
 
-    /// Relocation comes to this address; the one before was lower, as a rule.
+    /// Whether relocation comes to pages that nothing was decided about; it goes upwards, as a rule.
     #[inline(always)]
-    pub fn reach(&mut self, address: usize) {
-        if address >= self.next {
-            self.make(address);
-        }
+    pub fn is_due(&self, address: usize) -> bool {
+        address >= self.next
     }
 
+    /// Makes the pages from that of `address` on that relocations write to, up to the first that none does. `upcoming` are their
+    /// addresses, the first of them behind `address`.
     #[cold]
-    fn make(&mut self, address: usize) {
-        // What was passed over has no relative relocations; its pages are left to their faults.
-        let skipped = address.wrapping_sub(self.next) / self.window.max(1);
-        let start = self.next.wrapping_add(skipped.wrapping_mul(self.window));
-        let end = start.wrapping_add(self.window).min(self.end);
-        if start >= end {
+    pub fn make(&mut self, address: usize, upcoming: impl Iterator<Item = usize> + Clone) {
+        if address >= self.end {
             self.next = usize::MAX;
             return;
         }
-        memory::prepare_to_write(start, end.wrapping_sub(start));
+        let start = address & !self.page.wrapping_sub(1);
+        let limit = start.saturating_add(WINDOW.saturating_mul(self.page)).min(self.end);
+        let end = end_of_run(start, limit, self.page, upcoming);
+        let length = end.wrapping_sub(start);
+        if length >= FEW_IN_RUN.wrapping_mul(self.page) {
+            memory::prepare_to_write(start, length);
+        }
         self.next = end;
     }
+}
+
+/// The end of the run of pages from `start` on that all have one of the ascending addresses in `upcoming`; `limit` at the most, if
+/// `start` is below it. Looks at few of them.
+fn end_of_run(start: usize, limit: usize, page: usize, upcoming: impl Iterator<Item = usize> + Clone) -> usize {
+    let (mut last, mut upcoming, mut stride) = (start, upcoming, STRIDE);
+    while last.wrapping_add(page) < limit {
+        let mut further = upcoming.clone();
+        // On the same page or the one after it: no page between them is without an address.
+        match further.nth(stride - 1).map(|address| address & !page.wrapping_sub(1)) {
+            Some(next) if next >= last && next - last <= page => (last, upcoming) = (next, further),
+            _ if stride == 1 => break,
+            _ => stride /= 4,
+        }
+    }
+    last.wrapping_add(page)
 }
 
 /// Takes away write access to what is constant after relocation. Only whole pages: the last bytes of a region that
@@ -106,4 +128,42 @@ pub fn protect_constant(object: &Object, pages: Pages) -> Result<(), Error> {
     // SAFETY: the object is relocated; the file promises that nothing writes there any more.
     unsafe { memory::protect(start, end - start, memory::READ) }
         .map_err(|error| Reason::Protect(error).of(object.path.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: usize = 4096;
+
+    /// Addresses on the pages with these numbers, so many on each.
+    fn on(pages: &[usize], each: usize) -> std::vec::IntoIter<usize> {
+        let addresses = pages.iter().flat_map(|page| (0..each).map(move |place| page * PAGE + place * 8));
+        addresses.collect::<Vec<_>>().into_iter()
+    }
+
+    #[test]
+    fn a_run_ends_before_the_first_page_without_an_address() {
+        for each in [1, 2, 3, 5, 17, 63, 64, 65, 500, 512] {
+            let dense: Vec<_> = (10..40).collect();
+            assert_eq!(end_of_run(10 * PAGE, 100 * PAGE, PAGE, on(&dense, each)), 40 * PAGE, "{each}");
+            for gap in 11..40 {
+                let pages: Vec<_> = (10..80).filter(|&page| page != gap).collect();
+                assert_eq!(end_of_run(10 * PAGE, 100 * PAGE, PAGE, on(&pages, each)), gap * PAGE, "{each}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_ends_at_its_limit() {
+        let dense: Vec<_> = (10..40).collect();
+        assert_eq!(end_of_run(10 * PAGE, 20 * PAGE, PAGE, on(&dense, 100)), 20 * PAGE);
+        assert_eq!(end_of_run(10 * PAGE, 11 * PAGE, PAGE, on(&dense, 100)), 11 * PAGE);
+        assert_eq!(end_of_run(10 * PAGE, 20 * PAGE, PAGE, on(&[], 1)), 11 * PAGE);
+    }
+
+    #[test]
+    fn addresses_that_go_down_end_a_run() {
+        assert_eq!(end_of_run(10 * PAGE, 20 * PAGE, PAGE, on(&[10, 11, 9, 12, 13], 1)), 12 * PAGE);
+    }
 }

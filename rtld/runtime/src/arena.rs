@@ -12,11 +12,11 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 /// The least size and alignment of a block.
 const STEP: usize = 16;
-/// Sizes up to here go up in steps of STEP, above it in four steps to each power of two.
+/// Sizes up to here go up in steps of STEP, above it in eight steps to each power of two.
 const SMALL: usize = 128;
 /// What is larger has a mapping of its own, which is given back.
 const LARGEST: usize = 256 << 10;
-const CLASSES: usize = SMALL / STEP + 4 * (LARGEST / SMALL).ilog2() as usize;
+const CLASSES: usize = SMALL / STEP + 8 * (LARGEST / SMALL).ilog2() as usize;
 
 /// The arena. All zero is an empty one.
 #[derive(Debug)]
@@ -39,17 +39,17 @@ fn class_of(size: usize) -> Option<usize> {
     if size > LARGEST {
         return None;
     }
-    // The power of two below, and which quarter of the way to the next one.
+    // The power of two below, and which eighth of the way to the next one.
     let power = (size - 1).ilog2();
-    let quarter = ((size - 1) >> (power - 2)) & 3;
-    Some(SMALL / STEP + 4 * (power - SMALL.ilog2()) as usize + quarter)
+    let eighth = ((size - 1) >> (power - 3)) & 7;
+    Some(SMALL / STEP + 8 * (power - SMALL.ilog2()) as usize + eighth)
 }
 
 /// The size of a class's blocks.
 fn size_of_class(class: usize) -> usize {
     match class.checked_sub(SMALL / STEP) {
         None => (class + 1) * STEP,
-        Some(above) => (SMALL << (above / 4)) / 4 * (5 + above % 4),
+        Some(above) => (SMALL << (above / 8)) / 8 * (9 + above % 8),
     }
 }
 
@@ -166,12 +166,12 @@ impl<P: Pages> Arena<P> {
         }
         // What is not given back may lie across pages.
         let missing = size.saturating_sub(end.saturating_sub(start)).div_ceil(PAGE);
-        if !self.chunks.counts() && self.chunks.take_at(end, missing) {
+        if !self.chunks.counts() && self.chunks.take_at(&self.pages, end, missing) {
             self.end.store(end.wrapping_add(missing.wrapping_mul(PAGE)), Ordering::Release);
             return self.cut(size);
         }
         let count = size.div_ceil(PAGE);
-        if let Some(pages) = self.chunks.take(count) {
+        if let Some(pages) = self.chunks.take(&self.pages, count) {
             self.chunks.hold(pages, size);
             self.go_on_at(pages.wrapping_add(size), pages.wrapping_add(count.wrapping_mul(PAGE)));
             return Some(pages);
@@ -235,7 +235,7 @@ mod tests {
 
     /// Pages from the system's allocator, each mapping known.
     #[derive(Default)]
-    struct Mapped(RefCell<BTreeMap<usize, usize>>);
+    struct Mapped(RefCell<BTreeMap<usize, usize>>, RefCell<Vec<(usize, usize)>>);
 
     impl Pages for Mapped {
         fn map(&self, size: usize) -> Option<usize> {
@@ -244,6 +244,13 @@ mod tests {
             let start = unsafe { std::alloc::alloc_zeroed(layout) }.expose_provenance();
             assert!(self.0.borrow_mut().insert(start, size).is_none());
             Some(start)
+        }
+
+        fn prepare(&self, start: usize, size: usize) {
+            let mapped = self.0.borrow();
+            let (&first, &length) = mapped.range(..=start).next_back().unwrap();
+            assert!(start.is_multiple_of(PAGE) && size.is_multiple_of(PAGE) && start + size <= first + length);
+            self.1.borrow_mut().push((start, size));
         }
 
         unsafe fn unmap(&self, start: usize, size: usize) {
@@ -262,15 +269,54 @@ mod tests {
         }
     }
 
+    /// Whether a page was made.
+    fn is_made(arena: &Arena<Mapped>, page: usize) -> bool {
+        arena.pages.1.borrow().iter().any(|&(start, size)| (start..start + size).contains(&page))
+    }
+
     #[test]
-    fn classes_hold_their_sizes_and_waste_a_fifth_at_most() {
+    fn pages_are_made_before_they_are_used() {
+        let arena = Arena::new(Mapped::default());
+        let mut seed = 7;
+        let mut last = 0;
+        for round in 0..3000_usize {
+            let size = [24, 300, 1300, 9000, 33_000, 100][round % 6] + next(&mut seed) % 700;
+            let (start, _) = arena.allocate(Layout::from_size_align(size, 8).unwrap()).unwrap();
+            for page in start / PAGE..=(start + size - 1) / PAGE {
+                assert!(is_made(&arena, page * PAGE), "round {round}");
+                last = page;
+            }
+        }
+        assert!(last > 0);
+        let made = arena.pages.1.borrow();
+        let all: usize = made.iter().map(|&(_, size)| size).sum();
+        let mut pages: Vec<_> = made.iter().flat_map(|&(start, size)| (start..start + size).step_by(PAGE)).collect();
+        pages.sort_unstable();
+        pages.dedup();
+        let chunks = arena.pages.0.borrow().len();
+        // Where the rest of a chunk is used after the next one was begun.
+        assert!(all - pages.len() * PAGE <= chunks * (16 << 10), "pages twice: {all} {}", pages.len() * PAGE);
+        let used = arena.chunks.cut() * PAGE;
+        assert!(all <= used + (chunks + 1) * (32 << 10), "{all} {used}");
+    }
+
+    #[test]
+    fn settled_pages_are_left_to_their_faults() {
+        let arena = Arena::new(Mapped::default());
+        arena.settle();
+        arena.allocate(Layout::from_size_align(200_000, 8).unwrap()).unwrap();
+        assert!(arena.pages.1.borrow().is_empty());
+    }
+
+    #[test]
+    fn classes_hold_their_sizes_and_waste_a_ninth_at_most() {
         let mut before = 0;
         for class in 0..CLASSES {
             let size = size_of_class(class);
             assert!(size > before && size.is_multiple_of(STEP));
             assert_eq!(class_of(before + 1), Some(class));
             assert_eq!(class_of(size), Some(class));
-            assert!(before == 0 || before < SMALL || size * 4 <= before * 5, "{before} {size}");
+            assert!(before == 0 || before < SMALL || size * 8 <= before * 9, "{before} {size}");
             before = size;
         }
         assert_eq!((before, class_of(LARGEST + 1)), (LARGEST, None));

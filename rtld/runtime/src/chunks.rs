@@ -11,6 +11,9 @@ pub trait Pages {
     /// Fresh zero pages; None if there are none.
     fn map(&self, size: usize) -> Option<usize>;
 
+    /// These pages of what `map` gave are going to be used. A hint.
+    fn prepare(&self, _start: usize, _size: usize) {}
+
     /// Gives back what `map` gave.
     ///
     /// # Safety
@@ -27,6 +30,10 @@ pub trait Pages {
 pub(crate) const PAGE: usize = 4096;
 /// What is mapped at a time at first: pages of it cost something only once they are used.
 pub const FIRST: usize = 1 << 20;
+/// So much of a chunk is made when it is mapped: what the smallest program's start fills.
+pub const MADE: usize = 32 << 10;
+/// So much is made at a time behind that, as long as no pages are given back.
+const STEP: usize = 16 << 10;
 /// So many chunks are of one size, the next ones are twice as large.
 const ALIKE: usize = 2;
 const MOST: usize = 24;
@@ -64,6 +71,8 @@ pub(crate) struct Chunks {
     cut: AtomicUsize,
     /// Whether the blocks of pages that are cut are counted.
     counts: AtomicBool,
+    /// Where what was made last ends; a hint.
+    made: AtomicUsize,
 }
 
 impl Chunk {
@@ -124,7 +133,7 @@ fn subtract(counter: &AtomicUsize, less: usize) {
 impl Chunks {
     pub(crate) const fn new() -> Chunks {
         let (idle, cut, counts) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
-        Chunks { table: [const { Chunk::none() }; MOST], idle, cut, counts }
+        Chunks { table: [const { Chunk::none() }; MOST], idle, cut, counts, made: AtomicUsize::new(0) }
     }
 
     /// From now on pages are given back, but for those that were cut before.
@@ -143,32 +152,49 @@ impl Chunks {
     }
 
     /// So many fresh pages beside each other, which are cut now.
-    pub(crate) fn take(&self, count: usize) -> Option<usize> {
+    pub(crate) fn take(&self, pages: &impl Pages, count: usize) -> Option<usize> {
         let (chunk, first) = self.iter().find_map(|chunk| Some((chunk, chunk.find(count)?)))?;
-        self.cut_pages(chunk, first, count);
+        self.cut_pages(pages, chunk, first, count);
         Some(chunk.address(first))
     }
 
     /// Takes so many pages from an address on, if they are fresh ones.
-    pub(crate) fn take_at(&self, address: usize, count: usize) -> bool {
+    pub(crate) fn take_at(&self, pages: &impl Pages, address: usize, count: usize) -> bool {
         let Some((chunk, first)) = self.find(address) else { return false };
         let are_fresh = first + count <= chunk.pages() && (first..first + count).all(|page| chunk.state(page) == FRESH);
         if are_fresh {
-            self.cut_pages(chunk, first, count);
+            self.cut_pages(pages, chunk, first, count);
         }
         are_fresh
     }
 
-    fn cut_pages(&self, chunk: &Chunk, first: usize, count: usize) {
+    fn cut_pages(&self, pages: &impl Pages, chunk: &Chunk, first: usize, count: usize) {
         if first == chunk.next.load(Ordering::Relaxed) {
             chunk.next.store(first + count, Ordering::Relaxed);
         }
         let counts = self.counts();
+        if !counts {
+            self.make(pages, chunk, first, count);
+        }
         for page in first..first + count {
             chunk.set(page, if counts { IDLE } else { KEPT });
         }
         add(&self.idle, if counts { count } else { 0 });
         add(&self.cut, count);
+    }
+
+    /// Makes pages that are cut, with those behind them, unless they are made.
+    fn make(&self, pages: &impl Pages, chunk: &Chunk, first: usize, count: usize) {
+        let (start, end) = (chunk.address(first), chunk.address(first + count));
+        let made = self.made.load(Ordering::Relaxed);
+        let is_behind = made > chunk.address(0) && made <= chunk.address(chunk.pages()) && start <= made;
+        if is_behind && end <= made {
+            return;
+        }
+        let from = if is_behind { made } else { start };
+        let until = end.max(from.saturating_add(STEP)).min(chunk.address(chunk.pages()));
+        pages.prepare(from, until.saturating_sub(from));
+        self.made.store(until, Ordering::Relaxed);
     }
 
     /// The page of an address.
@@ -189,6 +215,10 @@ impl Chunks {
         chunk.size.store(size, Ordering::Relaxed);
         chunk.next.store(0, Ordering::Relaxed);
         chunk.start.store(start, Ordering::Release);
+        if !self.counts() {
+            pages.prepare(start, MADE);
+            self.made.store(start.wrapping_add(MADE), Ordering::Relaxed);
+        }
         let used = accounts.div_ceil(PAGE);
         for page in 0..used {
             chunk.set(page, KEPT);

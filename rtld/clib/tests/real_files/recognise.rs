@@ -1,5 +1,7 @@
 //! The machine's own glibc is recognised, and each damage to what the checks look at is noticed.
 
+use std::os::unix::fs::FileExt;
+
 use rtld_clib::{Found, Glibc, Offsets, Reason, Unsupported, recognise};
 
 use crate::mapped::{LIBC, LOADER, Mapped};
@@ -16,7 +18,7 @@ fn running_version() -> &'static str {
 
 pub fn recognised(libc: &Mapped, loader: &Mapped) -> Result<Glibc, Unsupported<'static>> {
     // SAFETY: the loader file is laid out in writable memory of its own, not relocated, never freed.
-    unsafe { recognise(&libc.library(), &loader.library()) }
+    unsafe { recognise(&libc.library(), &loader.library(), None) }
 }
 
 /// Why the pair is refused after some damage.
@@ -37,6 +39,46 @@ fn reason(damage: impl FnOnce(&Mapped, &Mapped)) -> Reason<'static> {
 fn the_running_glibc_is_recognised() {
     let glibc = recognised(&Mapped::new(LIBC), &Mapped::new(LOADER)).unwrap();
     assert_eq!(glibc.name(), running_version());
+}
+
+/// What stands in the file, and not in memory, decides where the file can be read; `damage` changes what is read.
+fn recognised_by_file(damage: fn(&mut [u8])) -> (Result<Glibc, Unsupported<'static>>, usize) {
+    let (libc, loader) = (Mapped::new(LIBC), Mapped::new(LOADER));
+    let file = std::fs::File::open(LIBC).unwrap();
+    let reads = std::cell::Cell::new(0);
+    let read = |bytes: &mut [u8], offset: u64| {
+        reads.set(reads.get() + 1);
+        let length = file.read_at(bytes, offset).ok()?;
+        damage(&mut bytes[..length]);
+        Some(length)
+    };
+    // SAFETY: as in `recognised`.
+    let result = unsafe { recognise(&libc.library(), &loader.library(), Some(&read)) };
+    (result, reads.get())
+}
+
+#[test]
+fn few_pieces_of_the_file_are_read() {
+    let (result, reads) = recognised_by_file(|_| ());
+    assert_eq!(result.unwrap().name(), running_version());
+    assert!((1..=4).contains(&reads), "{reads} reads");
+}
+
+#[test]
+fn another_file_than_the_mapped_one_is_noticed() {
+    let (result, _) = recognised_by_file(|bytes| bytes.fill(0x5a));
+    assert!(matches!(result.expect_err("not noticed").reason, Reason::Field { .. }));
+}
+
+#[test]
+fn what_cannot_be_read_from_the_file_is_read_in_memory() {
+    let (libc, loader) = (Mapped::new(LIBC), Mapped::new(LOADER));
+    for length in [None, Some(0), Some(3)] {
+        let read = |_: &mut [u8], _: u64| length;
+        // SAFETY: as in `recognised`.
+        let glibc = unsafe { recognise(&libc.library(), &loader.library(), Some(&read)) };
+        assert_eq!(glibc.unwrap().name(), running_version());
+    }
 }
 
 /// Renames the newest version that libc.so.6 defines to `GLIBC_2.99`.
