@@ -41,8 +41,8 @@ pub fn run(context: &Context, report: &mut Report) -> anyhow::Result<()> {
 const PER_OBJECT: [(&str, usize); 6] =
     [("close", 1), ("fstat", 1), ("mmap", 4), ("mprotect", 1), ("openat", 1), ("pread64", 1)];
 
-/// Memory of the loader itself: its heap, the main thread's block.
-const OWN_MEMORY: &str = "mmap of own memory";
+/// Memory of the loader itself: its heap, the main thread's block; mapped, or made.
+const OWN_MEMORY: &str = "own memory";
 
 /// How many libraries more the second program has.
 const MORE: usize = 10;
@@ -93,7 +93,8 @@ fn calls(context: &Context, program: &Path, trace: &str) -> anyhow::Result<BTree
             continue;
         };
         if !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_') {
-            let own = name == "mmap" && call.contains("(NULL, ") && call.contains("MAP_ANONYMOUS");
+            // The segments of these libraries are made as they are mapped.
+            let own = name == "madvise" || name == "mmap" && call.contains("(NULL, ") && call.contains("MAP_ANONYMOUS");
             let name = if own { OWN_MEMORY } else { name };
             *counts.entry(name.to_owned()).or_insert(0) += 1;
         }

@@ -12,8 +12,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Beside the rows' packages: the growth bench's other loader, and the counter of instructions.
-const OTHERS: [&str; 2] = ["musl", "valgrind"];
+/// Beside the rows' packages: the growth bench's other loader, the counter of instructions, and the shell that its launcher needs.
+const OTHERS: [&str; 3] = ["musl", "valgrind", "dash"];
 /// Directories that Debian's alternatives would lead to.
 const ALTERNATIVES: &str = "/usr/lib/x86_64-linux-gnu/blas\n/usr/lib/x86_64-linux-gnu/lapack\n";
 
