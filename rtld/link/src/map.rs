@@ -150,29 +150,22 @@ pub enum Place {
     FirstPage(usize),
 }
 
-/// The system's page size, rounding by it, what gets huge pages, and whether objects that are mapped now stay.
+/// The system's page size, rounding by it, and what gets huge pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pages {
     size: usize,
     huge_from: usize,
-    stay: bool,
 }
 
 impl Pages {
     /// From AT_PAGESZ; 4096 when it is not a power of two.
     pub fn new(size: usize) -> Pages {
-        Pages { size: if size.is_power_of_two() { size } else { 4096 }, huge_from: 0, stay: false }
+        Pages { size: if size.is_power_of_two() { size } else { 4096 }, huge_from: 0 }
     }
 
     /// The same, and a writable segment of at least so many bytes gets huge pages; 0 for none.
     pub fn with_huge(self, huge_from: usize) -> Pages {
         Pages { huge_from, ..self }
-    }
-
-    /// The same, for objects that stay as long as the process: those it starts with. Their constants may lie where the mapping of
-    /// the whole file puts them, a call less for each. valgrind 3.19 ends with an assertion if such objects are ever unmapped.
-    pub fn that_stay(self) -> Pages {
-        Pages { stay: true, ..self }
     }
 
     /// From what size on a writable segment gets huge pages.
@@ -201,27 +194,8 @@ type Headers<'a> = Table<'a, ProgramHeader>;
 /// The address space of one object.
 struct Span {
     range: Reservation,
-    /// The file lies there from the first segment on, as that is to be.
-    whole: Option<Whole>,
-}
-
-/// A mapping of a file over the whole span, before other segments take their places in it.
-#[derive(Clone, Copy)]
-struct Whole {
-    /// Offset in the file of the span's first byte.
-    offset: u64,
-    protection: u32,
-}
-
-impl Span {
-    /// Whether the whole mapping has a segment in its place already: as a rule the read-only data behind the code. `first_page`
-    /// is where it begins, with nothing of another segment in it.
-    fn has(&self, load: &ProgramHeader, first_page: usize, offset: u64) -> bool {
-        self.whole.is_some_and(|whole| {
-            let distance = first_page.wrapping_sub(self.range.start) as u64;
-            protection(load.p_flags) == whole.protection && offset.checked_sub(whole.offset) == Some(distance)
-        })
-    }
+    /// The first segment's pages of the file are in place already.
+    holds_first: bool,
 }
 
 /// Program headers as read from the file: inside the prefix, or in memory of their own.
@@ -283,31 +257,29 @@ fn reserve(
     let alignment = layout.alignment as usize;
     if kind == FileKind::Executable {
         let start = memory::reserve(length, Some(layout.lowest as usize)).map_err(Reason::Map)?;
-        return Ok(Span { range: Reservation { start, length }, whole: None });
+        return Ok(Span { range: Reservation { start, length }, holds_first: false });
     }
     if let Some(huge) = huge {
         // So that the segment begins at a huge page.
         let (lowest, before) = (layout.lowest as usize, huge.start.wrapping_sub(layout.lowest as usize));
         let length = before.checked_add(huge.length).ok_or(Reason::Map(Errno::NOMEM))?;
         let start = reserve_aligned(length, HUGE, lowest.wrapping_sub(huge.start), pages).map_err(Reason::Map)?;
-        return Ok(Span { range: Reservation { start, length }, whole: None });
+        return Ok(Span { range: Reservation { start, length }, holds_first: false });
     }
     if alignment > pages.size() {
         let start = reserve_aligned(length, alignment, layout.lowest as usize, pages).map_err(Reason::Map)?;
-        return Ok(Span { range: Reservation { start, length }, whole: None });
+        return Ok(Span { range: Reservation { start, length }, holds_first: false });
     }
     let first = segments::loads(headers).next();
     match first.filter(|first| first.p_filesz != 0 && first.p_flags & PF_W == 0) {
         Some(first) => {
             let offset = pages.down(first.p_offset as usize) as u64;
-            let whole = Whole { offset, protection: protection(first.p_flags) };
-            let start =
-                memory::map_file(0, length, whole.protection, file.descriptor(), offset).map_err(Reason::Map)?;
-            Ok(Span { range: Reservation { start, length }, whole: Some(whole) })
+            let start = memory::map_file(0, length, protection(first.p_flags), file.descriptor(), offset);
+            Ok(Span { range: Reservation { start: start.map_err(Reason::Map)?, length }, holds_first: true })
         }
         None => {
             let start = memory::reserve(length, None).map_err(Reason::Map)?;
-            Ok(Span { range: Reservation { start, length }, whole: None })
+            Ok(Span { range: Reservation { start, length }, holds_first: false })
         }
     }
 }
@@ -383,7 +355,7 @@ fn place(
         let file_end = begin.wrapping_add(load.p_filesz as usize);
         let memory_end = begin.wrapping_add(load.p_memsz as usize);
         let first_page = pages.down(begin);
-        if first_page > mapped_end && span.whole.is_some() {
+        if first_page > mapped_end && span.holds_first {
             // SAFETY: the hole is inside our span and holds nothing of the object.
             unsafe { memory::protect(mapped_end, first_page - mapped_end, memory::NONE) }.map_err(Reason::Protect)?;
         }
@@ -395,8 +367,9 @@ fn place(
         if load.p_filesz != 0 {
             let length = pages.up(file_end) - first_page;
             let offset = pages.down(load.p_offset as usize) as u64;
-            let may_be_there = index == 0 || pages.stay && first_page >= mapped_end;
-            if !(may_be_there && span.has(&load, first_page, offset)) {
+            // Also where the mapping of the whole has the segment in its place: valgrind 3.19 reads no names of a library whose
+            // constants have no mapping of their own, and ends with an assertion when such libraries come and go.
+            if !(index == 0 && span.holds_first) {
                 let fill = fill(&load, pages);
                 // SAFETY: the range is inside our span; a page shared with the segment before holds the same
                 // bytes of the file.

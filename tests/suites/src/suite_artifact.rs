@@ -102,6 +102,18 @@ fn sections(report: &mut Report, header: &Header, bytes: &[u8]) -> anyhow::Resul
         odd.extend(kinds.filter(|&kind| kind != R_X86_64_RELATIVE));
     }
     report.equal("only R_X86_64_RELATIVE (or RELR)", odd, Vec::<u32>::new());
+    // What a start does not need lies apart (rtld/ld/late.ld), which makes the rest smaller: names in it are of modules that move.
+    let place = |name: &str| {
+        let found = sections.section_by_name(endian, name.as_bytes()).map(|(_, section)| section);
+        found.map(|section| (section.sh_addr.get(endian), section.sh_size.get(endian)))
+    };
+    let size = |name: &str| place(name).map_or(0, |(_, size)| size);
+    let (used, later) = (size(".text") / 1024, size(".text.later") / 1024);
+    report.equal(format!("code of a start ({used} KiB) below 216 KiB"), used < 216, true);
+    report.equal(format!("code for later ({later} KiB) above 100 KiB"), later > 100, true);
+    let bss = place(".bss").map(|(start, size)| (start + size).next_multiple_of(4096));
+    report.equal("no page between data and the heap's first pages", place(".late").map(|(start, _)| start), bss);
+    report.equal("data that is no heap takes at most 4 pages", size(".bss") <= 4 * 4096, true);
     Ok(())
 }
 

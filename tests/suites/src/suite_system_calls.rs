@@ -1,5 +1,5 @@
 //! Suite `system-calls`: what a start costs in system calls, counted by strace for the same file with either loader as its
-//! interpreter. The allowance is that of the passive ld-linux file; docs/design.md names each call.
+//! interpreter. docs/design.md names each call.
 
 use crate::harness::{Build, Context, Report, Run, Way, always, backend, copy_with_interpreter};
 use anyhow::Context as _;
@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Calls that our loader may make beyond those of ld-linux: mapping and reading the passive file.
-const ALLOWANCE: usize = 9;
+/// Calls that our loader may make beyond those of ld-linux: mapping and reading the passive file, and what takes the place of page
+/// faults, which cost more than a call.
+const ALLOWANCE: usize = 11;
 
 /// Runs the suite.
 pub fn run(context: &Context, report: &mut Report) -> anyhow::Result<()> {
@@ -36,10 +37,10 @@ pub fn run(context: &Context, report: &mut Report) -> anyhow::Result<()> {
     per_object(context, report)
 }
 
-/// What one more library costs: the file's header read once, one mapping of the whole span, in which its constants stay, one each
-/// over it for code and data, one for zeros, one call to make constant what is constant. The heap grows besides, when it must.
+/// What one more library costs: the file's header read once, one mapping of the whole span, one each over it for code,
+/// constants and data, one for zeros, one call to make constant what is constant. The heap grows besides, when it must.
 const PER_OBJECT: [(&str, usize); 6] =
-    [("close", 1), ("fstat", 1), ("mmap", 4), ("mprotect", 1), ("openat", 1), ("pread64", 1)];
+    [("close", 1), ("fstat", 1), ("mmap", 5), ("mprotect", 1), ("openat", 1), ("pread64", 1)];
 
 /// Memory of the loader itself: its heap, the main thread's block; mapped, or made.
 const OWN_MEMORY: &str = "own memory";
