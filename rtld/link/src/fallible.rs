@@ -43,6 +43,13 @@ pub fn try_filled<T: Copy>(value: T, count: usize) -> Result<Vec<T>, OutOfMemory
     Ok(vector)
 }
 
+/// An empty vector with room for `count` values.
+pub fn try_room<T>(count: usize) -> Result<Vec<T>, OutOfMemory> {
+    let mut vector = Vec::new();
+    vector.try_reserve_exact(count).map_err(|_| OutOfMemory)?;
+    Ok(vector)
+}
+
 /// Moves a value to the heap.
 pub fn try_box<T>(value: T) -> Result<Box<T>, OutOfMemory> {
     let layout = Layout::new::<T>();

@@ -7,7 +7,7 @@
 //!
 //! A table lives as long as the relocation that it was made for, outside the heap, and its memory is given back then.
 
-use crate::fallible::{OutOfMemory, try_push};
+use crate::fallible::{OutOfMemory, try_push, try_room};
 use crate::lookup::{Definition, Purpose, Reference, Scope, find_in, is_plain_match};
 use crate::object::{Object, ObjectIndex, ObjectTable};
 use alloc::vec::Vec;
@@ -198,7 +198,10 @@ impl NameTable {
     /// serves as well.
     pub fn new(objects: &ObjectTable, scope: &Scope, definitions: usize) -> Option<NameTable> {
         let slots = Slots::new(definitions)?;
-        let mut table = NameTable { slots, members: Vec::new(), positions: Vec::new() };
+        // One for each STRIDE of numbers, which begin with 1.
+        let positions = definitions / STRIDE as usize + 1;
+        let (members, positions) = (try_room(scope.members().count()).ok()?, try_room(positions).ok()?);
+        let mut table = NameTable { slots, members, positions };
         let mut steps = table.slots.entries.len().saturating_mul(STEPS);
         let mut next = 1;
         for index in scope.members() {

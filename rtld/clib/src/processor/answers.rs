@@ -46,7 +46,7 @@ impl Processor for This {
 pub(crate) struct Answers {
     /// The highest basic leaf.
     pub(crate) highest: u32,
-    /// The highest extended leaf.
+    /// The highest extended leaf; of Intel's, at least this one.
     pub(crate) highest_extended: u32,
     /// Leaf 1.
     pub(crate) basic: Answer,
@@ -78,6 +78,14 @@ const fn vendor(name: &[u8; 12]) -> [u32; 3] {
     [u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]), u32::from_le_bytes([i, j, k, l])]
 }
 
+/// Whether this is leaf 0x80000008, which is then not beyond the highest one: every processor of Intel's with 64 bits has it, but
+/// not every emulator of one. Beyond the highest leaf there would be what the highest basic leaf has (Intel SDM, CPUID), which
+/// does not look like this: bits of a physical and of a linear address, and of a guest's physical one, or 0.
+const fn are_sizes(answer: Answer) -> bool {
+    let [physical, linear, guest, rest] = answer.eax.to_le_bytes();
+    matches!(physical, 36..=52) && matches!(linear, 48 | 57) && matches!(guest, 0 | 36..=52) && rest == 0
+}
+
 impl Answers {
     /// `None` for a vendor without rules.
     pub(crate) fn ask(processor: &impl Processor) -> Option<(Vendor, Answers)> {
@@ -90,7 +98,11 @@ impl Answers {
         let highest = first.eax;
         let has = |leaf| highest >= leaf;
         let ask = |there: bool, leaf, subleaf| if there { processor.ask(leaf, subleaf) } else { Answer::default() };
-        let highest_extended = processor.ask(0x8000_0000, 0).eax;
+        let sizes = if vendor == Vendor::Intel { Some(processor.ask(0x8000_0008, 0)) } else { None };
+        let highest_extended = match sizes {
+            Some(sizes) if are_sizes(sizes) => 0x8000_0008,
+            _ => processor.ask(0x8000_0000, 0).eax,
+        };
         let has_extended = |leaf| highest_extended >= leaf;
         let seven = ask(has(7), 7, 0);
         let answers = Answers {
@@ -106,7 +118,11 @@ impl Answers {
             locker: ask(has(25) && seven.ecx & 1 << 23 != 0, 25, 0),
             extended: ask(has_extended(0x8000_0001), 0x8000_0001, 0),
             power: ask(has_extended(0x8000_0007), 0x8000_0007, 0),
-            sizes: ask(has_extended(0x8000_0008), 0x8000_0008, 0),
+            sizes: match sizes {
+                Some(sizes) if has_extended(0x8000_0008) => sizes,
+                Some(_) => Answer::default(),
+                None => ask(has_extended(0x8000_0008), 0x8000_0008, 0),
+            },
         };
         Some((vendor, answers))
     }
