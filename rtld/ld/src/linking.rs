@@ -176,7 +176,8 @@ impl Linking {
             trust: self.trust,
             own_header: program::own_header(self.base),
         });
-        let mut loader = Loader { objects: &mut objects, search: &mut search, pages: self.pages, c_library: None };
+        let mut loader =
+            Loader { objects: &mut objects, search: &mut search, pages: self.pages, below: None, c_library: None };
         let preloaded = preload::preload(&mut loader, self.variables.preload, self.request.preload_option)?;
         let missing = loader.load_dependencies(ObjectIndex(0))?;
         let c_library = loader.c_library;

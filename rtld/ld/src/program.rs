@@ -103,7 +103,7 @@ pub fn open(path: &'static CStr, base: usize, pages: Pages) -> Result<Object, Re
     if candidate.prefix.starts_with(own_header(base)) {
         return Err(Reason::Ourselves);
     }
-    let mapping = map::map_file(&candidate.file, &candidate.status, &candidate.prefix, pages)?;
+    let mapping = map::map_file(&candidate.file, &candidate.status, &candidate.prefix, pages, None)?;
     let mut object = Object::new(Role::Program, Text::empty(), mapping)?;
     object.identity = Some(candidate.identity());
     object.real_path = real_path(candidate.file.descriptor())?;

@@ -9,7 +9,7 @@ use rtld_elf::Table;
 use rtld_elf::header::{FileKind, HeaderError};
 use rtld_elf::segments::{self, Layout};
 use rtld_sys::file::File;
-use rtld_sys::memory;
+use rtld_sys::memory::{self, Placing};
 
 /// A huge page of x86-64.
 pub const HUGE: usize = 2 << 20;
@@ -60,7 +60,7 @@ impl HugeSegment {
     /// The range must belong to the caller, with nothing in it that is still used.
     pub unsafe fn place(self, file: &File, load: &ProgramHeader, address: usize) -> Result<(), Reason> {
         // SAFETY: the caller's promise.
-        unsafe { memory::map_anonymous_over(address, self.length, map::protection(load.p_flags)) }
+        unsafe { memory::map_anonymous_at(address, self.length, map::protection(load.p_flags), Placing::Over) }
             .map_err(Reason::Map)?;
         memory::want_huge_pages(address, self.length);
         let before = (load.p_vaddr as usize).wrapping_sub(self.start);

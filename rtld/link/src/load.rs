@@ -53,6 +53,8 @@ pub struct Loader<'a, 'p> {
     pub search: &'a mut Search<'p>,
     /// The system's pages.
     pub pages: Pages,
+    /// Where the object that was mapped last begins: the next one is put below it. None if there was none.
+    pub below: Option<usize>,
     /// The file of the C library, once it was loaded: parts of it are read.
     pub c_library: Option<File>,
 }
@@ -91,7 +93,10 @@ impl Loader<'_, '_> {
             return if known.position() == 0 { Err(Reason::PositionIndependentProgram) } else { Ok(known) };
         }
         let path = candidate.path.try_clone()?;
-        let mapping = map::map_file(&candidate.file, &candidate.status, &candidate.prefix, self.pages)?;
+        // The library cache may have come below the object that was mapped last.
+        let below = self.below.map(|below| self.search.cache_start().map_or(below, |cache| cache.min(below)));
+        let mapping = map::map_file(&candidate.file, &candidate.status, &candidate.prefix, self.pages, below)?;
+        self.below = Some(mapping.start);
         let (start, end) = (mapping.start, mapping.end);
         let taken = self.digest(candidate, path, mapping);
         if taken.is_err() {

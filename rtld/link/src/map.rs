@@ -14,7 +14,7 @@ use rtld_elf::pod::{Image, Table};
 use rtld_elf::segments::{self, Layout};
 use rtld_sys::Errno;
 use rtld_sys::file::{File, Status};
-use rtld_sys::memory::{self, Fill};
+use rtld_sys::memory::{self, Fill, Placing};
 
 /// How much of a file is read to see what it is: the ELF header and, nearly always, the program headers.
 pub const PREFIX: usize = 1024;
@@ -85,25 +85,47 @@ impl Reservation {
     fn keep(self) {
         mem::forget(self);
     }
+
+    /// What is before this address is ours as well.
+    fn reach(&mut self, end: usize) {
+        self.length = self.length.max(end.saturating_sub(self.start));
+    }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        // SAFETY: the range is ours and the object in it was never handed out.
-        let _ = unsafe { memory::unmap(self.start, self.length) };
+        if self.length != 0 {
+            // SAFETY: the range is ours and the object in it was never handed out.
+            let _ = unsafe { memory::unmap(self.start, self.length) };
+        }
     }
 }
 
-/// Maps a file. `status` is the file's, taken after it was opened.
-pub fn map_file(file: &File, status: &Status, prefix: &Prefix, pages: Pages) -> Result<Mapping, Reason> {
+/// Maps a file. `status` is the file's, taken after it was opened. The object may end at `below`, if there is nothing in its way.
+pub fn map_file(
+    file: &File,
+    status: &Status,
+    prefix: &Prefix,
+    pages: Pages,
+    below: Option<usize>,
+) -> Result<Mapping, Reason> {
     let header = prefix.header;
     let copied = read_headers(file, prefix)?;
     let table = Table::from_bytes(copied.as_slice());
     let layout = Layout::new(table, header.program_header_offset, pages.size() as u64, Some(status.size))?;
     let huge = HugeSegment::find(table, header.kind, &layout, pages);
-    let span = reserve(file, header.kind, &layout, table, pages, huge)?;
-    let bias = span.range.start.wrapping_sub(layout.lowest as usize);
-    place(file, &span, bias, &layout, table, pages, huge)?;
+    let free = if header.kind == FileKind::SharedObject && huge.is_none() {
+        below.and_then(|below| free_span(below, &layout, table, pages))
+    } else {
+        None
+    };
+    let put = |mut span: Span| place(file, &mut span, &layout, table, pages, huge).map(|()| span);
+    let span = match free.map(put) {
+        Some(Ok(span)) => span,
+        // Whatever it was, mapping it in another way succeeds or tells.
+        _ => put(reserve(file, header.kind, &layout, table, pages, huge)?)?,
+    };
+    let bias = span.bias(&layout);
     let count = usize::from(header.program_header_count);
     let headers = match layout.program_headers_vaddr {
         Some(vaddr) => {
@@ -196,6 +218,14 @@ struct Span {
     range: Reservation,
     /// The first segment's pages of the file are in place already.
     holds_first: bool,
+    /// Whether it is ours already, or becomes so segment by segment.
+    placing: Placing,
+}
+
+impl Span {
+    fn bias(&self, layout: &Layout) -> usize {
+        self.range.start.wrapping_sub(layout.lowest as usize)
+    }
 }
 
 /// Program headers as read from the file: inside the prefix, or in memory of their own.
@@ -242,6 +272,26 @@ fn read_headers<'a>(file: &File, prefix: &'a Prefix) -> Result<HeaderBytes<'a>, 
     Ok(HeaderBytes::Heap(bytes))
 }
 
+/// Larger objects are left to the kernel, which may find them a place where huge pages of the file fit.
+const LARGE: u64 = 2 << 20;
+
+/// The space right below an address, for an object without holes, if there may be any. Each segment is then mapped where nothing
+/// is, which takes half the time of mapping it over a part of the whole (docs/performance.md); other threads may be faster.
+fn free_span(below: usize, layout: &Layout, headers: Headers<'_>, pages: Pages) -> Option<Span> {
+    if layout.span() >= LARGE || layout.alignment as usize > pages.size() {
+        return None;
+    }
+    let mut end = layout.lowest as usize;
+    for load in segments::loads(headers) {
+        if pages.down(load.p_vaddr as usize) != end {
+            return None;
+        }
+        end = pages.up(load.p_vaddr.wrapping_add(load.p_memsz) as usize);
+    }
+    let start = pages.down(below).checked_sub(layout.span() as usize).filter(|&start| start != 0)?;
+    Some(Span { range: Reservation { start, length: 0 }, holds_first: false, placing: Placing::Free })
+}
+
 /// Finds room for the whole object. Usually this maps the file from its first segment on over the whole span,
 /// so that the kernel chooses the place and the first segment costs no second call (debuggers and recorders
 /// know this shape). Objects that want a place or an alignment of their own get empty address space.
@@ -257,29 +307,33 @@ fn reserve(
     let alignment = layout.alignment as usize;
     if kind == FileKind::Executable {
         let start = memory::reserve(length, Some(layout.lowest as usize)).map_err(Reason::Map)?;
-        return Ok(Span { range: Reservation { start, length }, holds_first: false });
+        return Ok(Span { range: Reservation { start, length }, holds_first: false, placing: Placing::Over });
     }
     if let Some(huge) = huge {
         // So that the segment begins at a huge page.
         let (lowest, before) = (layout.lowest as usize, huge.start.wrapping_sub(layout.lowest as usize));
         let length = before.checked_add(huge.length).ok_or(Reason::Map(Errno::NOMEM))?;
         let start = reserve_aligned(length, HUGE, lowest.wrapping_sub(huge.start), pages).map_err(Reason::Map)?;
-        return Ok(Span { range: Reservation { start, length }, holds_first: false });
+        return Ok(Span { range: Reservation { start, length }, holds_first: false, placing: Placing::Over });
     }
     if alignment > pages.size() {
         let start = reserve_aligned(length, alignment, layout.lowest as usize, pages).map_err(Reason::Map)?;
-        return Ok(Span { range: Reservation { start, length }, holds_first: false });
+        return Ok(Span { range: Reservation { start, length }, holds_first: false, placing: Placing::Over });
     }
     let first = segments::loads(headers).next();
     match first.filter(|first| first.p_filesz != 0 && first.p_flags & PF_W == 0) {
         Some(first) => {
             let offset = pages.down(first.p_offset as usize) as u64;
             let start = memory::map_file(0, length, protection(first.p_flags), file.descriptor(), offset);
-            Ok(Span { range: Reservation { start: start.map_err(Reason::Map)?, length }, holds_first: true })
+            Ok(Span {
+                range: Reservation { start: start.map_err(Reason::Map)?, length },
+                holds_first: true,
+                placing: Placing::Over,
+            })
         }
         None => {
             let start = memory::reserve(length, None).map_err(Reason::Map)?;
-            Ok(Span { range: Reservation { start, length }, holds_first: false })
+            Ok(Span { range: Reservation { start, length }, holds_first: false, placing: Placing::Over })
         }
     }
 }
@@ -342,13 +396,13 @@ fn prepare(layout: &Layout, bias: usize, cleared: Option<usize>, pages: Pages) {
 /// Puts every segment into its place inside the span.
 fn place(
     file: &File,
-    span: &Span,
-    bias: usize,
+    span: &mut Span,
     layout: &Layout,
     headers: Headers<'_>,
     pages: Pages,
     huge: Option<HugeSegment>,
 ) -> Result<(), Reason> {
+    let bias = span.bias(layout);
     let mut mapped_end = span.range.start;
     for (index, load) in segments::loads(headers).enumerate() {
         let begin = bias.wrapping_add(load.p_vaddr as usize);
@@ -371,15 +425,14 @@ fn place(
             // constants have no mapping of their own, and ends with an assertion when such libraries come and go.
             if !(index == 0 && span.holds_first) {
                 let fill = fill(&load, pages);
-                // SAFETY: the range is inside our span; a page shared with the segment before holds the same
+                let (protection, source) = (protection(load.p_flags), (file.descriptor(), offset));
+                // SAFETY: a range over others' is inside our span; a page shared with the segment before holds the same
                 // bytes of the file.
-                unsafe {
-                    let protection = protection(load.p_flags);
-                    memory::map_file_over(first_page, length, protection, file.descriptor(), offset, fill)
-                }
-                .map_err(Reason::Map)?;
+                unsafe { memory::map_file_at(first_page, length, protection, source, fill, span.placing) }
+                    .map_err(Reason::Map)?;
             }
             filled = first_page.wrapping_add(length);
+            span.range.reach(filled);
             if load.p_flags & PF_W != 0 && fill(&load, pages) == Fill::Later {
                 let clears = load.p_memsz > load.p_filesz && file_end < filled;
                 prepare(layout, bias, clears.then_some(filled), pages);
@@ -393,10 +446,11 @@ fn place(
             }
             let end = pages.up(memory_end);
             if end > filled {
-                // SAFETY: the range is inside our span and holds nothing yet.
-                unsafe { memory::map_anonymous_over(filled, end - filled, protection(load.p_flags)) }
+                // SAFETY: a range over others' is inside our span and holds nothing yet.
+                unsafe { memory::map_anonymous_at(filled, end - filled, protection(load.p_flags), span.placing) }
                     .map_err(Reason::ZeroFill)?;
                 filled = end;
+                span.range.reach(filled);
             }
         }
         mapped_end = filled;
@@ -436,4 +490,65 @@ pub fn protection(flags: u32) -> u32 {
         protection |= memory::EXECUTE;
     }
     protection
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: usize = 4096;
+
+    fn map(below: Option<usize>) -> Mapping {
+        let file = File::open(c"/lib/x86_64-linux-gnu/libz.so.1").unwrap();
+        let status = file.status().unwrap();
+        let prefix = Prefix::read(&file, status.size).unwrap();
+        map_file(&file, &status, &prefix, Pages::new(PAGE), below).unwrap()
+    }
+
+    /// How many mappings of libz there are from `start` to `end`.
+    fn mappings(start: usize, end: usize) -> usize {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let inside = |line: &&str| {
+            let first = usize::from_str_radix(line.split_once('-').unwrap().0, 16).unwrap();
+            line.contains("/libz.so") && (start..end).contains(&first)
+        };
+        maps.lines().filter(inside).count()
+    }
+
+    fn unmap(mapping: &Mapping) {
+        // SAFETY: nobody uses the object.
+        unsafe { memory::unmap(mapping.start, mapping.end - mapping.start) }.unwrap();
+    }
+
+    #[test]
+    fn an_object_ends_where_it_may_unless_something_is_in_its_way() {
+        let span = {
+            let somewhere = map(None);
+            unmap(&somewhere);
+            somewhere.end - somewhere.start
+        };
+        // A place that other threads of this process will hardly come to: in the middle of a large one.
+        let room = memory::reserve(1 << 30, None).unwrap();
+        let below = room + (1 << 29);
+        // SAFETY: reserved a moment ago.
+        unsafe { memory::unmap(below - 4 * span, 4 * span) }.unwrap();
+        let first = map(Some(below));
+        assert_eq!((first.start, first.end), (below - span, below));
+        assert!(first.image().bytes(0, 4).unwrap().iter().eq(*b"\x7fELF"));
+        let next = map(Some(first.start));
+        assert_eq!(next.end, first.start);
+
+        // A page at each place of where the third one would be.
+        for place in (next.start - span..next.start).step_by(PAGE) {
+            let page = memory::reserve(PAGE, Some(place)).unwrap();
+            let third = map(Some(next.start));
+            assert!(third.end <= next.start - span || third.start >= next.start, "{place:x}");
+            assert_eq!(mappings(next.start - span, next.start), 0, "nothing is left there");
+            unmap(&third);
+            // SAFETY: the page is ours.
+            unsafe { memory::unmap(page, PAGE) }.unwrap();
+        }
+        assert_eq!(map(Some(next.start)).end, next.start);
+        assert!(map(Some(PAGE)).start > PAGE, "no room below");
+    }
 }

@@ -131,6 +131,11 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// Where the library cache lies in memory, if it does.
+    pub fn cache_start(&self) -> Option<usize> {
+        self.cache.get()?.as_ref().map(|mapped| mapped.start)
+    }
+
     /// A search with the same settings that knows nothing yet.
     pub fn afresh(&self) -> Search<'a> {
         Search::new(self.settings)

@@ -179,7 +179,11 @@ impl Opening<'_> {
         let global = self.state.global.len();
         let loaded = {
             let State { objects, search, .. } = &mut *self.state;
-            Loader { objects, search, pages: world.process.pages, c_library: None }.load(from, Some(from), name)
+            Loader { objects, search, pages: world.process.pages, below: None, c_library: None }.load(
+                from,
+                Some(from),
+                name,
+            )
         };
         match loaded {
             Ok(index) if index < first => self.known(index),
@@ -302,7 +306,8 @@ impl Opening<'_> {
         let world = self.world;
         let missing = {
             let State { objects, search, .. } = &mut *self.state;
-            Loader { objects, search, pages: world.process.pages, c_library: None }.load_dependencies(first)?
+            Loader { objects, search, pages: world.process.pages, below: None, c_library: None }
+                .load_dependencies(first)?
         };
         if let Some(missing) = missing.into_iter().next() {
             return Err(missing.error.into());

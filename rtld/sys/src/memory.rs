@@ -34,19 +34,14 @@ pub fn map_file(hint: usize, length: usize, protection: u32, descriptor: i32, of
 
 /// Reserves address space without access; with `exact`, at that address or not at all.
 pub fn reserve(length: usize, exact: Option<usize>) -> Result<usize, Errno> {
-    let exactly = if exact.is_some() { kernel::MAP_FIXED_NOREPLACE } else { 0 };
+    let exactly = if exact.is_some() { Placing::Free.flag() } else { 0 };
     let flags = (kernel::MAP_PRIVATE | kernel::MAP_ANONYMOUS | kernel::MAP_NORESERVE | exactly) as usize;
     // SAFETY: nothing that exists is replaced.
     let address = unsafe { call(kernel::__NR_mmap, [exact.unwrap_or(0), length, 0, flags, NO_FILE, 0]) }?;
-    match exact {
-        // A kernel that does not know MAP_FIXED_NOREPLACE takes the address as a hint.
-        Some(wanted) if wanted != address => {
-            // SAFETY: the range was mapped a moment ago and nobody knows of it.
-            let _ = unsafe { unmap(address, length) };
-            Err(Errno::NOMEM)
-        }
-        _ => Ok(address),
+    if let Some(wanted) = exact {
+        Placing::Free.check(Ok(address), wanted, length)?;
     }
+    Ok(address)
 }
 
 /// When the pages of a mapping are made.
@@ -58,33 +53,65 @@ pub enum Fill {
     Now,
 }
 
-/// Maps part of a file over a range that the caller reserved.
+/// What a mapping at a certain address does with what is there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Placing {
+    /// It takes the place of what the caller reserved.
+    Over,
+    /// It fails: where nothing is, the kernel has nothing to take apart.
+    Free,
+}
+
+impl Placing {
+    fn flag(self) -> u32 {
+        match self {
+            Placing::Over => kernel::MAP_FIXED,
+            Placing::Free => kernel::MAP_FIXED_NOREPLACE,
+        }
+    }
+
+    /// The result of a mapping that was to be at `wanted`. A kernel that does not know MAP_FIXED_NOREPLACE takes the address as a
+    /// hint.
+    fn check(self, result: Result<usize, Errno>, wanted: usize, length: usize) -> Result<(), Errno> {
+        let address = result?;
+        if self == Placing::Free && address != wanted {
+            // SAFETY: the range was mapped a moment ago and nobody knows of it.
+            let _ = unsafe { unmap(address, length) };
+            return Err(Errno::NOMEM);
+        }
+        Ok(())
+    }
+}
+
+/// Maps part of a file at an address.
 ///
 /// # Safety
-/// The range must belong to the caller, with nothing in it that is still used.
-pub unsafe fn map_file_over(
+/// With [`Placing::Over`] the range must belong to the caller, with nothing in it that is still used.
+pub unsafe fn map_file_at(
     address: usize,
     length: usize,
     protection: u32,
-    descriptor: i32,
-    offset: u64,
+    (descriptor, offset): (i32, u64),
     fill: Fill,
+    placing: Placing,
 ) -> Result<(), Errno> {
     let populate = if fill == Fill::Now { kernel::MAP_POPULATE } else { 0 };
-    let flags = (kernel::MAP_PRIVATE | kernel::MAP_FIXED | populate) as usize;
+    let flags = (kernel::MAP_PRIVATE | placing.flag() | populate) as usize;
     let arguments = [address, length, protection as usize, flags, descriptor as usize, offset as usize];
-    // SAFETY: the caller owns the range.
-    unsafe { call(kernel::__NR_mmap, arguments) }.map(drop)
+    // SAFETY: the caller owns the range, or nothing that exists is replaced.
+    let result = unsafe { call(kernel::__NR_mmap, arguments) };
+    placing.check(result, address, length)
 }
 
-/// Maps fresh zero pages over a range that the caller reserved.
+/// Maps fresh zero pages at an address.
 ///
 /// # Safety
-/// The range must belong to the caller, with nothing in it that is still used.
-pub unsafe fn map_anonymous_over(address: usize, length: usize, protection: u32) -> Result<(), Errno> {
-    let flags = (kernel::MAP_PRIVATE | kernel::MAP_ANONYMOUS | kernel::MAP_FIXED) as usize;
-    // SAFETY: the caller owns the range.
-    unsafe { call(kernel::__NR_mmap, [address, length, protection as usize, flags, NO_FILE, 0]) }.map(drop)
+/// As for [`map_file_at`].
+pub unsafe fn map_anonymous_at(address: usize, length: usize, protection: u32, placing: Placing) -> Result<(), Errno> {
+    let flags = (kernel::MAP_PRIVATE | kernel::MAP_ANONYMOUS | placing.flag()) as usize;
+    // SAFETY: the caller owns the range, or nothing that exists is replaced.
+    let result = unsafe { call(kernel::__NR_mmap, [address, length, protection as usize, flags, NO_FILE, 0]) };
+    placing.check(result, address, length)
 }
 
 /// Maps fresh zero pages for a table that is filled at random and soon given back. One of at least a huge page may get huge
