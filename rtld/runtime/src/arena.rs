@@ -250,7 +250,7 @@ mod tests {
             let mapped = self.0.borrow();
             let (&first, &length) = mapped.range(..=start).next_back().unwrap();
             assert!(start.is_multiple_of(PAGE) && size.is_multiple_of(PAGE) && start + size <= first + length);
-            self.1.borrow_mut().push((start, size));
+            try_push(&mut self.1.borrow_mut(), (start, size)).unwrap();
         }
 
         unsafe fn unmap(&self, start: usize, size: usize) {
