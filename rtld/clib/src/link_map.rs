@@ -16,7 +16,7 @@ use crate::table::TABLE;
 const HEAD: usize = 40;
 /// Where we keep the object's `struct libname_list` (name, next, "do not free"), behind every version's structure.
 const LIBRARY_NAME: usize = 1208;
-/// Size of the whole block. With what we keep of each object behind it (`Handle` of rtld-runtime) it fills a block of the heap.
+/// Size of the whole block. With what is kept of each object behind it (`Handle` of rtld-runtime) it fills a block of the heap.
 const SIZE: usize = 1232;
 const PRIVATE_WORDS: usize = (SIZE - HEAD) / 8;
 

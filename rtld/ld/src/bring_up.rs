@@ -3,7 +3,7 @@
 
 use crate::report::error;
 use crate::stack::InitialStack;
-use crate::{diagnostics, exports, host, link_maps, main_thread};
+use crate::{diagnostics, exports, heap, host, link_maps, main_thread};
 use alloc::vec::Vec;
 use core::ffi::CStr;
 use rtld_link::deferred::Resolvers;
@@ -104,6 +104,7 @@ impl BringUp<'_> {
         }
         host::finish(library);
         exports::debugger_is_consistent();
+        heap::stop_making();
         sigblock::backend::activate();
         sigblock::fork::set_first(exports::in_child);
         // SAFETY: all objects are relocated and the main thread is complete.
@@ -117,7 +118,8 @@ fn relocate(world: &World, snapshot: &Snapshot, state: &State, statistics: bool)
     let handle = |index: ObjectIndex| snapshot.handle(index).expose_provenance();
     let process = &world.process;
     let all = snapshot.objects.iter().map(|(index, _)| index);
-    let lookup = Lookup::choose(process.lookup, &snapshot.objects, &snapshot.scopes, process.binding, all);
+    let pages = process.pages.at_start();
+    let lookup = Lookup::choose(process.lookup, &snapshot.objects, &snapshot.scopes, process.binding, pages, all);
     if statistics {
         diagnostics::tell_lookup(process.program_name.to_bytes(), &lookup);
     }
@@ -128,7 +130,7 @@ fn relocate(world: &World, snapshot: &Snapshot, state: &State, statistics: bool)
         notes: &notes,
         entries: world.process.entries,
         binding: world.process.binding,
-        pages: world.process.pages,
+        pages,
         handle: &handle,
     };
     let mut later = Later::default();

@@ -1,6 +1,7 @@
 //! The first instructions: from the kernel's hand-over to Rust, and from Rust to the program.
 //!
-//! Until `relocate_self` has run, no global may be touched and nothing may be called through an address in memory.
+//! Until `relocate_self` has run, no global may be touched (its address may be taken, which is relative to the code's) and nothing
+//! may be called through an address in memory.
 
 use crate::{heap, start};
 use core::arch::global_asm;

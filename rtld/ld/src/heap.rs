@@ -38,6 +38,7 @@ impl chunks::Pages for Pages {
     }
 
     fn prepare(&self, start: usize, size: usize) {
+        // `entry` has made those of the image.
         if start != FIRST_PAGES.0.get().addr() {
             memory::prepare_to_write(start, size);
         }
@@ -70,6 +71,11 @@ static HEAP: Heap = Heap { lock: Lock::new(), arena: Arena::new(Pages) };
 pub fn prepare() {
     HEAP.lock.free_if_left();
     settle();
+}
+
+/// The start is over.
+pub fn stop_making() {
+    HEAP.arena.stop_making();
 }
 
 /// Memory comes and goes from now on.

@@ -96,12 +96,15 @@ pub fn by_soname(objects: &ObjectTable, name: &[u8]) -> Option<(ObjectIndex, &'s
 /// Looks for the C library among the objects.
 pub fn recognise(
     objects: &ObjectSet,
-    file: Option<File>,
+    file: Option<(ObjectIndex, File)>,
     stack: InitialStack,
     trust: Trust,
 ) -> Result<Option<Host>, Stranger<'_>> {
-    let libc = by_soname(objects.table(), C_LIBRARY).and_then(|(_, object)| library_of(object));
+    let first = by_soname(objects.table(), C_LIBRARY);
+    let libc = first.and_then(|(_, object)| library_of(object));
     let loader = by_soname(objects.table(), PASSIVE_LOADER).and_then(|(_, object)| library_of(object));
+    // There may be several.
+    let file = file.filter(|(index, _)| first.is_some_and(|(first, _)| first == *index)).map(|(_, file)| file);
     let read = |bytes: &mut [u8], offset: u64| file.as_ref()?.read_at(bytes, offset).ok();
     let read = Some(&read as ReadFile<'_>).filter(|_| file.is_some());
     match (libc, loader) {

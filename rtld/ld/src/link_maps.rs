@@ -91,7 +91,8 @@ impl rtld_runtime::world::Host for Host {
     }
 
     fn free_left_locks(&self) {
-        // Looked for only here: it would cost each start a few pages of the C library's code.
+        // Looked for only here: it would cost each start a few pages of the C library's code. Where somebody has changed that
+        // code meanwhile, the lock is not found.
         let address = rtld_clib::exit_lock::find(&self.libc).unwrap_or(0);
         let lock = core::ptr::with_exposed_provenance_mut::<AtomicU32>(address);
         // SAFETY: null, or a word of the C library's data, which stays mapped.

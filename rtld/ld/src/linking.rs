@@ -50,7 +50,7 @@ struct Loaded {
     search: Search<'static>,
     missing: Vec<Missing>,
     preloaded: Vec<ObjectIndex>,
-    c_library: Option<File>,
+    c_library: Option<(ObjectIndex, File)>,
 }
 
 /// What all phases know.
@@ -146,7 +146,11 @@ impl Linking {
         Ok(entry)
     }
 
-    fn recognise(&self, objects: &ObjectSet, file: Option<File>) -> Result<Option<&'static host::Host>, Error> {
+    fn recognise(
+        &self,
+        objects: &ObjectSet,
+        file: Option<(ObjectIndex, File)>,
+    ) -> Result<Option<&'static host::Host>, Error> {
         let library = host::recognise(objects, file, self.stack, self.trust).unwrap_or_else(|unsupported| {
             error(format_args!("{}: {unsupported}\n", Bytes(self.name.to_bytes())));
             process::exit(CANNOT_START)
@@ -176,8 +180,13 @@ impl Linking {
             trust: self.trust,
             own_header: program::own_header(self.base),
         });
-        let mut loader =
-            Loader { objects: &mut objects, search: &mut search, pages: self.pages, below: None, c_library: None };
+        let mut loader = Loader {
+            objects: &mut objects,
+            search: &mut search,
+            pages: self.pages.at_start(),
+            below: None,
+            c_library: None,
+        };
         let preloaded = preload::preload(&mut loader, self.variables.preload, self.request.preload_option)?;
         let missing = loader.load_dependencies(ObjectIndex(0))?;
         let c_library = loader.c_library;

@@ -81,7 +81,7 @@ pub fn adopt(auxiliary: AuxVector, pages: Pages) -> Result<Object, Reason> {
     let place = place_of(headers, address, pages);
     // SAFETY: the kernel mapped the program by these headers.
     let mapping = unsafe { map::adopt(headers, auxiliary.get(AT_ENTRY).unwrap_or(0), place, pages) }?;
-    map::prepare_small(&mapping, pages);
+    map::prepare_small(&mapping, pages.at_start());
     Object::new(Role::Program, Text::empty(), mapping)
 }
 
@@ -103,7 +103,7 @@ pub fn open(path: &'static CStr, base: usize, pages: Pages) -> Result<Object, Re
     if candidate.prefix.starts_with(own_header(base)) {
         return Err(Reason::Ourselves);
     }
-    let mapping = map::map_file(&candidate.file, &candidate.status, &candidate.prefix, pages, None)?;
+    let mapping = map::map_file(&candidate.file, &candidate.status, &candidate.prefix, pages.at_start(), None)?;
     let mut object = Object::new(Role::Program, Text::empty(), mapping)?;
     object.identity = Some(candidate.identity());
     object.real_path = real_path(candidate.file.descriptor())?;

@@ -9,7 +9,7 @@ use crate::search::Search;
 use crate::text::Text;
 use alloc::vec::Vec;
 use rtld_sys::file::{self, File};
-use rtld_sys::memory;
+use rtld_sys::{Errno, memory};
 
 /// The names under which the C library's private world is known: glibc's libc and loader, and the two libraries
 /// that were apart from them before glibc 2.34.
@@ -53,10 +53,11 @@ pub struct Loader<'a, 'p> {
     pub search: &'a mut Search<'p>,
     /// The system's pages.
     pub pages: Pages,
-    /// Where the object that was mapped last begins: the next one is put below it. None if there was none.
+    /// Where the object begins that was loaded last: the next one is put below it. None if there was none, 0 if there is no room.
     pub below: Option<usize>,
-    /// The file of the C library, once it was loaded: parts of it are read.
-    pub c_library: Option<File>,
+    /// At the start, the first object that was loaded under the C library's soname, and its file: parts of it are read. None if
+    /// there was no descriptor left for it.
+    pub c_library: Option<(ObjectIndex, File)>,
 }
 
 impl Loader<'_, '_> {
@@ -71,16 +72,23 @@ impl Loader<'_, '_> {
             return Ok(known);
         }
         let loaded = self.objects.bound();
-        let candidate = self.search.find(self.objects, from, name)?;
+        let candidate = match self.search.find(self.objects, from, name) {
+            // Its place is needed more.
+            Err(error) if matches!(error.reason, Reason::Open(Errno::MFILE)) && self.c_library.take().is_some() => {
+                self.search.find(self.objects, from, name)?
+            }
+            found => found?,
+        };
         let index = self.take(&candidate).map_err(|reason| reason.of(candidate.path.as_bytes()))?;
         self.objects.add_alias(index, name)?;
-        if self.objects.get(index).and_then(|object| object.soname()) == Some(C_LIBRARY) {
-            self.c_library = Some(candidate.file);
-        }
-        if index.position() == loaded
-            && let Some(entry) = self.objects.entry_mut(index)
-        {
-            entry.requester = requester;
+        if index.position() == loaded {
+            if let Some(entry) = self.objects.entry_mut(index) {
+                entry.requester = requester;
+            }
+            let soname = self.objects.get(index).and_then(|object| object.soname());
+            if self.pages.are_of_start() && self.c_library.is_none() && soname == Some(C_LIBRARY) {
+                self.c_library = Some((index, candidate.file));
+            }
         }
         Ok(index)
     }
@@ -96,10 +104,13 @@ impl Loader<'_, '_> {
         // The library cache may have come below the object that was mapped last.
         let below = self.below.map(|below| self.search.cache_start().map_or(below, |cache| cache.min(below)));
         let mapping = map::map_file(&candidate.file, &candidate.status, &candidate.prefix, self.pages, below)?;
-        self.below = Some(mapping.start);
         let (start, end) = (mapping.start, mapping.end);
         let taken = self.digest(candidate, path, mapping);
-        if taken.is_err() {
+        if taken.is_ok() {
+            // Where the kernel goes upwards (setarch -L), there is no room below.
+            let goes_down = below.is_none_or(|below| end <= below);
+            self.below = Some(if goes_down { start } else { 0 });
+        } else {
             // SAFETY: the mapping was made above and nothing of it was handed out.
             let _ = unsafe { memory::unmap(start, end - start) };
         }

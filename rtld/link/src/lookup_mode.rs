@@ -2,6 +2,7 @@
 //! The answers are the same; which is faster depends on how much there is to look up.
 
 use crate::lookup::Scopes;
+use crate::map::Pages;
 use crate::name_table::{self, NameTable};
 use crate::object::{ObjectIndex, ObjectTable};
 use crate::relocate::Binding;
@@ -61,6 +62,7 @@ impl Lookup {
         objects: &ObjectTable,
         scopes: &Scopes,
         binding: Binding,
+        pages: Pages,
         relocated: impl Iterator<Item = ObjectIndex> + Clone,
     ) -> Lookup {
         let scope = &scopes.global;
@@ -81,7 +83,7 @@ impl Lookup {
         let definitions = name_table::definitions(objects, scope);
         lookup.definitions = Some(definitions);
         if mode == LookupMode::Table || is_worth(lookup.references, definitions) {
-            lookup.names = NameTable::new(objects, scope, definitions);
+            lookup.names = NameTable::new(objects, scope, definitions, pages.are_of_start());
         }
         lookup
     }

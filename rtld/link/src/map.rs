@@ -86,7 +86,7 @@ impl Reservation {
         mem::forget(self);
     }
 
-    /// What is before this address is ours as well.
+    /// Everything up to this address is ours as well: segments are mapped upwards, without holes where this matters (`free_span`).
     fn reach(&mut self, end: usize) {
         self.length = self.length.max(end.saturating_sub(self.start));
     }
@@ -101,7 +101,8 @@ impl Drop for Reservation {
     }
 }
 
-/// Maps a file. `status` is the file's, taken after it was opened. The object may end at `below`, if there is nothing in its way.
+/// Maps a file. `status` is the file's, taken after it was opened. At the start an object without holes ends at `below` if
+/// nothing is in its way.
 pub fn map_file(
     file: &File,
     status: &Status,
@@ -114,7 +115,7 @@ pub fn map_file(
     let table = Table::from_bytes(copied.as_slice());
     let layout = Layout::new(table, header.program_header_offset, pages.size() as u64, Some(status.size))?;
     let huge = HugeSegment::find(table, header.kind, &layout, pages);
-    let free = if header.kind == FileKind::SharedObject && huge.is_none() {
+    let free = if header.kind == FileKind::SharedObject && huge.is_none() && pages.start {
         below.and_then(|below| free_span(below, &layout, table, pages))
     } else {
         None
@@ -122,7 +123,7 @@ pub fn map_file(
     let put = |mut span: Span| place(file, &mut span, &layout, table, pages, huge).map(|()| span);
     let span = match free.map(put) {
         Some(Ok(span)) => span,
-        // Whatever it was, mapping it in another way succeeds or tells.
+        // Something was in the way, or an error that the other way has too, and tells.
         _ => put(reserve(file, header.kind, &layout, table, pages, huge)?)?,
     };
     let bias = span.bias(&layout);
@@ -172,22 +173,34 @@ pub enum Place {
     FirstPage(usize),
 }
 
-/// The system's page size, rounding by it, and what gets huge pages.
+/// The system's page size, rounding by it, what gets huge pages, and whether the process is being started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pages {
     size: usize,
     huge_from: usize,
+    start: bool,
 }
 
 impl Pages {
     /// From AT_PAGESZ; 4096 when it is not a power of two.
     pub fn new(size: usize) -> Pages {
-        Pages { size: if size.is_power_of_two() { size } else { 4096 }, huge_from: 0 }
+        Pages { size: if size.is_power_of_two() { size } else { 4096 }, huge_from: 0, start: false }
     }
 
     /// The same, and a writable segment of at least so many bytes gets huge pages; 0 for none.
     pub fn with_huge(self, huge_from: usize) -> Pages {
         Pages { huge_from, ..self }
+    }
+
+    /// The same, while the process is being started. Later it may have a seccomp filter that lists the flags of mmap and the
+    /// advice of madvise (Chromium's does), so that what is only faster is not done then: pages made ahead, places of one's own.
+    pub fn at_start(self) -> Pages {
+        Pages { start: true, ..self }
+    }
+
+    /// Whether the process is being started.
+    pub fn are_of_start(self) -> bool {
+        self.start
     }
 
     /// From what size on a writable segment gets huge pages.
@@ -275,8 +288,9 @@ fn read_headers<'a>(file: &File, prefix: &'a Prefix) -> Result<HeaderBytes<'a>, 
 /// Larger objects are left to the kernel, which may find them a place where huge pages of the file fit.
 const LARGE: u64 = 2 << 20;
 
-/// The space right below an address, for an object without holes, if there may be any. Each segment is then mapped where nothing
-/// is, which takes half the time of mapping it over a part of the whole (docs/performance.md); other threads may be faster.
+/// The space right below an address for an object without holes; None if there cannot be enough. Nothing is known of what is there:
+/// each segment is mapped only if nothing is, which takes half the time of mapping it over a part of the whole
+/// (docs/performance.md).
 fn free_span(below: usize, layout: &Layout, headers: Headers<'_>, pages: Pages) -> Option<Span> {
     if layout.span() >= LARGE || layout.alignment as usize > pages.size() {
         return None;
@@ -292,7 +306,7 @@ fn free_span(below: usize, layout: &Layout, headers: Headers<'_>, pages: Pages) 
     Some(Span { range: Reservation { start, length: 0 }, holds_first: false, placing: Placing::Free })
 }
 
-/// Finds room for the whole object. Usually this maps the file from its first segment on over the whole span,
+/// Finds room for the whole object, for the first one and those that `free_span` has no place for. Usually this maps the file from its first segment on over the whole span,
 /// so that the kernel chooses the place and the first segment costs no second call (debuggers and recorders
 /// know this shape). Objects that want a place or an alignment of their own get empty address space.
 fn reserve(
@@ -369,7 +383,7 @@ const PREPARED: usize = 8;
 /// to it (docs/performance.md).
 pub fn fill(load: &ProgramHeader, pages: Pages) -> Fill {
     let is_small = load.p_filesz <= (SMALL * pages.size()) as u64 && load.p_flags & PF_W != 0;
-    if is_small { Fill::Now } else { Fill::Later }
+    if is_small && pages.start { Fill::Now } else { Fill::Later }
 }
 
 /// Makes the pages of the file in small writable segments of what the kernel has mapped, as `map_file` does with its own.
@@ -426,14 +440,15 @@ fn place(
             if !(index == 0 && span.holds_first) {
                 let fill = fill(&load, pages);
                 let (protection, source) = (protection(load.p_flags), (file.descriptor(), offset));
-                // SAFETY: a range over others' is inside our span; a page shared with the segment before holds the same
-                // bytes of the file.
+                // SAFETY: what is replaced is inside our span, if anything is; a page shared with the segment before holds the
+                // same bytes of the file.
                 unsafe { memory::map_file_at(first_page, length, protection, source, fill, span.placing) }
                     .map_err(Reason::Map)?;
             }
             filled = first_page.wrapping_add(length);
             span.range.reach(filled);
-            if load.p_flags & PF_W != 0 && fill(&load, pages) == Fill::Later {
+            let has_relro = layout.relro.is_some_and(|range| range.start.wrapping_sub(load.p_vaddr) < load.p_memsz);
+            if has_relro && pages.start && load.p_flags & PF_W != 0 && fill(&load, pages) == Fill::Later {
                 let clears = load.p_memsz > load.p_filesz && file_end < filled;
                 prepare(layout, bias, clears.then_some(filled), pages);
             }
@@ -446,7 +461,7 @@ fn place(
             }
             let end = pages.up(memory_end);
             if end > filled {
-                // SAFETY: a range over others' is inside our span and holds nothing yet.
+                // SAFETY: what is replaced is inside our span, if anything is, and holds nothing yet.
                 unsafe { memory::map_anonymous_at(filled, end - filled, protection(load.p_flags), span.placing) }
                     .map_err(Reason::ZeroFill)?;
                 filled = end;
@@ -502,7 +517,7 @@ mod tests {
         let file = File::open(c"/lib/x86_64-linux-gnu/libz.so.1").unwrap();
         let status = file.status().unwrap();
         let prefix = Prefix::read(&file, status.size).unwrap();
-        map_file(&file, &status, &prefix, Pages::new(PAGE), below).unwrap()
+        map_file(&file, &status, &prefix, Pages::new(PAGE).at_start(), below).unwrap()
     }
 
     /// How many mappings of libz there are from `start` to `end`.

@@ -63,14 +63,14 @@ struct Slots {
 
 impl Slots {
     /// Free slots for at least half as many entries more than `count`.
-    fn new(count: usize) -> Option<Slots> {
+    fn new(count: usize, eagerly: bool) -> Option<Slots> {
         let number_bits = u32::BITS - u32::try_from(count).ok()?.leading_zeros();
         if number_bits > u32::BITS - LEAST_TAG {
             return None;
         }
         // The least fills a page.
         let capacity = count.checked_add(count / 2)?.max(1024);
-        let address = memory::map_scratch(capacity.checked_mul(size_of::<u32>())?).ok()?;
+        let address = memory::map_scratch(capacity.checked_mul(size_of::<u32>())?, eagerly).ok()?;
         let first = core::ptr::with_exposed_provenance_mut::<u32>(address);
         // SAFETY: a fresh mapping of so many zero words that nobody else knows of; it lives until this value is dropped.
         let entries = unsafe { core::slice::from_raw_parts_mut(first, capacity) };
@@ -194,10 +194,10 @@ fn entries_of(dynamic: &Dynamic<'static>) -> usize {
 }
 
 impl NameTable {
-    /// The names of a scope with this many definitions. None where they do not fit, or there is no memory: the scope itself
-    /// serves as well.
-    pub fn new(objects: &ObjectTable, scope: &Scope, definitions: usize) -> Option<NameTable> {
-        let slots = Slots::new(definitions)?;
+    /// The names of a scope with this many definitions; `eagerly` as for [`memory::map_scratch`]. None where they do not fit, or
+    /// there is no memory: the scope itself serves as well.
+    pub fn new(objects: &ObjectTable, scope: &Scope, definitions: usize, eagerly: bool) -> Option<NameTable> {
+        let slots = Slots::new(definitions, eagerly)?;
         // One for each STRIDE of numbers, which begin with 1.
         let positions = definitions / STRIDE as usize + 1;
         let (members, positions) = (try_room(scope.members().count()).ok()?, try_room(positions).ok()?);

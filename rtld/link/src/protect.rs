@@ -58,7 +58,7 @@ impl Preparation {
     /// For an object with so many relocations.
     pub fn new(object: &Object, relocations: usize, pages: Pages) -> Preparation {
         let nothing = Preparation { next: usize::MAX, end: 0, page: 0 };
-        let Some(range) = object.mapping.layout.relro else { return nothing };
+        let Some(range) = object.mapping.layout.relro.filter(|_| pages.are_of_start()) else { return nothing };
         let start = pages.down(object.address(range.start));
         let end = pages.up(object.address(range.end()));
         let count = end.wrapping_sub(start) / pages.size();

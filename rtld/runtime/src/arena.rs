@@ -84,6 +84,11 @@ impl<P: Pages> Arena<P> {
         self.chunks.count();
     }
 
+    /// From now on pages are made by their faults alone: a process that runs may not be let to have them made (seccomp).
+    pub fn stop_making(&self) {
+        self.chunks.stop_making();
+    }
+
     /// Memory for a layout: its address, and whether it is known to be zero.
     pub fn allocate(&self, layout: Layout) -> Option<(usize, bool)> {
         let (size, has_front) = plan(layout)?;
@@ -301,10 +306,16 @@ mod tests {
     }
 
     #[test]
-    fn settled_pages_are_left_to_their_faults() {
+    fn pages_are_left_to_their_faults_when_that_is_asked_for() {
         let arena = Arena::new(Mapped::default());
         arena.settle();
         arena.allocate(Layout::from_size_align(200_000, 8).unwrap()).unwrap();
+        assert!(arena.pages.1.borrow().is_empty());
+        let arena = Arena::new(Mapped::default());
+        arena.stop_making();
+        for _ in 0..20 {
+            arena.allocate(Layout::from_size_align(200_000, 8).unwrap()).unwrap();
+        }
         assert!(arena.pages.1.borrow().is_empty());
     }
 

@@ -32,8 +32,10 @@ pub(crate) const PAGE: usize = 4096;
 pub const FIRST: usize = 1 << 20;
 /// So much of a chunk is made when it is mapped: what the smallest program's start fills.
 pub const MADE: usize = 32 << 10;
-/// So much is made at a time behind that, as long as no pages are given back.
+/// So much is made at a time behind that, until the start is over.
 const STEP: usize = 16 << 10;
+/// In place of where that ends.
+const NO_MORE: usize = usize::MAX;
 /// So many chunks are of one size, the next ones are twice as large.
 const ALIKE: usize = 2;
 const MOST: usize = 24;
@@ -71,7 +73,7 @@ pub(crate) struct Chunks {
     cut: AtomicUsize,
     /// Whether the blocks of pages that are cut are counted.
     counts: AtomicBool,
-    /// Where what was made last ends; a hint.
+    /// Where what was made last ends, or [`NO_MORE`]; a hint.
     made: AtomicUsize,
 }
 
@@ -141,6 +143,11 @@ impl Chunks {
         self.counts.store(true, Ordering::Relaxed);
     }
 
+    /// From now on pages are left to their faults.
+    pub(crate) fn stop_making(&self) {
+        self.made.store(NO_MORE, Ordering::Relaxed);
+    }
+
     /// Whether blocks are counted.
     #[inline]
     pub(crate) fn counts(&self) -> bool {
@@ -187,6 +194,9 @@ impl Chunks {
     fn make(&self, pages: &impl Pages, chunk: &Chunk, first: usize, count: usize) {
         let (start, end) = (chunk.address(first), chunk.address(first + count));
         let made = self.made.load(Ordering::Relaxed);
+        if made == NO_MORE {
+            return;
+        }
         let is_behind = made > chunk.address(0) && made <= chunk.address(chunk.pages()) && start <= made;
         if is_behind && end <= made {
             return;
@@ -215,7 +225,7 @@ impl Chunks {
         chunk.size.store(size, Ordering::Relaxed);
         chunk.next.store(0, Ordering::Relaxed);
         chunk.start.store(start, Ordering::Release);
-        if !self.counts() {
+        if !self.counts() && self.made.load(Ordering::Relaxed) != NO_MORE {
             pages.prepare(start, MADE);
             self.made.store(start.wrapping_add(MADE), Ordering::Relaxed);
         }

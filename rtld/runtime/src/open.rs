@@ -406,7 +406,7 @@ impl Opening<'_> {
         let notes = BondNotes::new(snapshot, self.state.first_later);
         let binding = if now { Binding::Now } else { Binding::Lazy };
         let later = self.state.objects.iter().map(|(index, _)| index).filter(|index| *index >= first);
-        let lookup = Lookup::choose(process.lookup, &snapshot.objects, &snapshot.scopes, binding, later);
+        let lookup = Lookup::choose(process.lookup, &snapshot.objects, &snapshot.scopes, binding, process.pages, later);
         let relocator = Relocator {
             resolver: snapshot.resolver_by(&lookup),
             tls: &self.state.tls,

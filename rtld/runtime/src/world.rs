@@ -48,6 +48,9 @@ pub struct Handle {
     pub descriptors: Descriptors,
 }
 
+/// One byte more would cost a block of the heap of the next size, 128 bytes an object.
+const _: () = assert!(size_of::<Handle>() == 1280);
+
 /// A handle for an object that is not yet in any list.
 pub fn make_handle(index: ObjectIndex, object: &Object) -> Result<*mut Handle, OutOfMemory> {
     let mut handle = try_box(Handle {

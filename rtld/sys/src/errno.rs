@@ -16,6 +16,8 @@ impl Errno {
     pub const ACCES: Errno = Errno(number::EACCES as u16);
     /// Cannot allocate memory.
     pub const NOMEM: Errno = Errno(number::ENOMEM as u16);
+    /// Too many open files.
+    pub const MFILE: Errno = Errno(number::EMFILE as u16);
     /// Is a directory.
     pub const ISDIR: Errno = Errno(number::EISDIR as u16);
     /// Exec format error.

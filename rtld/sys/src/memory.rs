@@ -58,7 +58,7 @@ pub enum Fill {
 pub enum Placing {
     /// It takes the place of what the caller reserved.
     Over,
-    /// It fails: where nothing is, the kernel has nothing to take apart.
+    /// It fails if anything is there. Where nothing is, the kernel has nothing to take apart.
     Free,
 }
 
@@ -114,15 +114,15 @@ pub unsafe fn map_anonymous_at(address: usize, length: usize, protection: u32, p
     placing.check(result, address, length)
 }
 
-/// Maps fresh zero pages for a table that is filled at random and soon given back. One of at least a huge page may get huge
-/// pages, where the system allows them to who asks; a smaller one is made with all its pages, in one fault.
-pub fn map_scratch(length: usize) -> Result<usize, Errno> {
+/// Maps fresh zero pages for a table that is filled at random and soon given back. With `eagerly`, one of at least a huge page may
+/// get huge pages, where the system allows them to who asks, and a smaller one is made with all its pages, in one fault.
+pub fn map_scratch(length: usize, eagerly: bool) -> Result<usize, Errno> {
     const HUGE: usize = 2 << 20;
-    let all = if length < HUGE { kernel::MAP_POPULATE } else { 0 };
+    let all = if eagerly && length < HUGE { kernel::MAP_POPULATE } else { 0 };
     let flags = (kernel::MAP_PRIVATE | kernel::MAP_ANONYMOUS | all) as usize;
     // SAFETY: the kernel picks an unused range.
     let address = unsafe { call(kernel::__NR_mmap, [0, length, (READ | WRITE) as usize, flags, NO_FILE, 0]) }?;
-    if all == 0 {
+    if eagerly && all == 0 {
         want_huge_pages(address, length);
     }
     Ok(address)

@@ -6,6 +6,7 @@ mod alignment;
 mod huge;
 mod linked;
 mod page_size;
+mod places;
 pub(crate) mod probe;
 mod relro;
 mod segments;
@@ -26,5 +27,6 @@ pub fn run(context: &Context, report: &mut Report) -> anyhow::Result<()> {
     stack::run(context, report)?;
     text_relocations::run(context, report)?;
     system_calls::run(context, report, &probe)?;
-    page_size::run(context, report)
+    page_size::run(context, report)?;
+    places::run(context, report)
 }

@@ -46,7 +46,7 @@ impl Processor for This {
 pub(crate) struct Answers {
     /// The highest basic leaf.
     pub(crate) highest: u32,
-    /// The highest extended leaf; of Intel's, at least this one.
+    /// The highest extended leaf. For Intel's, where nothing depends on a later one, 0x80000008 if there is that.
     pub(crate) highest_extended: u32,
     /// Leaf 1.
     pub(crate) basic: Answer,
@@ -78,9 +78,9 @@ const fn vendor(name: &[u8; 12]) -> [u32; 3] {
     [u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]), u32::from_le_bytes([i, j, k, l])]
 }
 
-/// Whether this is leaf 0x80000008, which is then not beyond the highest one: every processor of Intel's with 64 bits has it, but
-/// not every emulator of one. Beyond the highest leaf there would be what the highest basic leaf has (Intel SDM, CPUID), which
-/// does not look like this: bits of a physical and of a linear address, and of a guest's physical one, or 0.
+/// Whether an answer to leaf 0x80000008 is its own: bits of a physical and of a linear address, and of a guest's physical one, or 0.
+/// Every processor of Intel's with 64 bits has this leaf, but not every emulator of one; asked for a leaf beyond the highest one
+/// they answer with the highest basic leaf (Intel SDM, CPUID), none of which looks like this.
 const fn are_sizes(answer: Answer) -> bool {
     let [physical, linear, guest, rest] = answer.eax.to_le_bytes();
     matches!(physical, 36..=52) && matches!(linear, 48 | 57) && matches!(guest, 0 | 36..=52) && rest == 0
