@@ -306,9 +306,10 @@ fn free_span(below: usize, layout: &Layout, headers: Headers<'_>, pages: Pages) 
     Some(Span { range: Reservation { start, length: 0 }, holds_first: false, placing: Placing::Free })
 }
 
-/// Finds room for the whole object, for the first one and those that `free_span` has no place for. Usually this maps the file from its first segment on over the whole span,
-/// so that the kernel chooses the place and the first segment costs no second call (debuggers and recorders
-/// know this shape). Objects that want a place or an alignment of their own get empty address space.
+/// Finds room for a whole object: for the first one, and for those that `free_span` has no place for. Usually this maps the file
+/// from its first segment on over the whole span, so that the kernel chooses the place and the first segment costs no second
+/// call (debuggers and recorders know this shape). Objects that want a place or an alignment of their own get empty address
+/// space.
 fn reserve(
     file: &File,
     kind: FileKind,
