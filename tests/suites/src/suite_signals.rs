@@ -138,14 +138,17 @@ fn churn(context: &Context, report: &mut Report, seconds: u64) -> Result<()> {
     let most = if context.place == Place::Guest { 100 } else { 1 };
     for &backend in context.place.back_ends() {
         let name = format!("threads that come and go, {backend}");
-        let run = Run::new(&program).back_end(backend).args([seconds.to_string()]).limit(seconds + GRACE);
+        let held = if backend == "sigprocmask" { 0 } else { (10 * seconds / most).max(1) };
+        let (threads, runs) = (100 * seconds / most, 1_000 * seconds / most);
+        let arguments = [seconds, threads, runs, held].map(|number| number.to_string());
+        let run = Run::new(&program).back_end(backend).args(arguments).limit(seconds + GRACE);
         let Some(figures) = Figures::of(context, report, &name, &run) else { continue };
         figures.is(report, "backend", backend);
         figures.all_zero(report, &["lost", "inside"]);
-        figures.at_least(report, "threads", 100 * seconds / most);
-        figures.at_least(report, "runs", 1_000 * seconds / most);
-        if backend != "sigprocmask" {
-            figures.at_least(report, "held", (10 * seconds / most).max(1));
+        figures.at_least(report, "threads", threads);
+        figures.at_least(report, "runs", runs);
+        if held > 0 {
+            figures.at_least(report, "held", held);
         }
     }
     Ok(())

@@ -1,5 +1,6 @@
-// churn SECONDS: threads that live for a few hundred sections and end, under signals sent to the process by another process. What a
-// thread took must run in it or reach another one. Prints counts as one line of KEY=VALUE.
+// churn SECONDS [THREADS RUNS HELD]: threads that live for a few hundred sections and end, under signals sent to the process by
+// another process. What a thread took must run in it or reach another one. Lasts until so many threads have ended, handlers run and
+// signals been held. Prints counts as one line of KEY=VALUE.
 #include "api.h"
 #include <pthread.h>
 #include <sys/mman.h>
@@ -65,8 +66,19 @@ static void send_signals(struct sent *sent, pid_t target) {
     _exit(0);
 }
 
+// Whether there was as much of everything as is wanted.
+static int is_enough(char *const *wanted, int count) {
+    struct sigblock_counts counts = {0, 0};
+    sigblock_counts(&counts);
+    uint64_t have[] = {threads, runs, counts.held};
+    for (int i = 0; i < count; i++)
+        if (have[i] < strtoull(wanted[i], NULL, 10)) return 0;
+    return 1;
+}
+
 int main(int argc, char **argv) {
     double seconds = argc > 1 ? atof(argv[1]) : 1;
+    if (argc > 5) return 2;
     need_sigblock();
     struct sent *sent = mmap(NULL, sizeof *sent, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (sent == MAP_FAILED) return perror("mmap"), 2;
@@ -84,6 +96,7 @@ int main(int argc, char **argv) {
     if (sender < 0) return perror("fork"), 2;
     if (sender == 0) send_signals(sent, self);
     nap(seconds);
+    while (!is_enough(argv + 2, argc - 2)) nap(10e-3);
     sent->stop = 1;
     int status = 1;
     waitpid(sender, &status, 0);
